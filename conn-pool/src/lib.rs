@@ -1,0 +1,1 @@
+//! A slab of connections on deadline-ordered intrusive lists, and a buffer pool.

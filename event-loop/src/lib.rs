@@ -1,0 +1,1 @@
+//! An event loop over mio: sockets, listeners, timers and a mailbox from other threads.

@@ -1,0 +1,1 @@
+//! Length-prefixed protobuf frames, and the tephra.v1 messages.

@@ -1,0 +1,2 @@
+//! Every check that CI runs.
+fn main() {}
