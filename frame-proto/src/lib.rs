@@ -1,1 +1,7 @@
-//! Length-prefixed protobuf frames, and the tephra.v1 messages.
+#![doc = include_str!("../README.md")]
+
+mod frame;
+#[cfg(feature = "tephra")]
+pub mod tephra;
+
+pub use frame::{Decoder, FrameError, Malformed, PREFIX_BYTES, decode, encode};
