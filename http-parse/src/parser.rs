@@ -1,0 +1,442 @@
+//! The head's state machine: where it stands, and how it goes on.
+//!
+//! ```text
+//!          begin          method          target          version
+//!  Begin ────────▶ Method ──────▶ Target ──────▶ Version ─────────┐
+//!    │ ▲ CR, LF once                                              │
+//!    ▼ │                                                          ▼
+//!  BeginLf          name           value          end_line    FieldStart ──▶ batch: whole lines,
+//!            Name ◀───────────────────────────────────────────────┤ ▲          by httparse
+//!              └──▶ Value ──────▶ ValueLf ────────────────────────┼─┘
+//!                                                                 │ CR
+//!                                                   end_head      ▼
+//!                                         complete ◀────────── EndLf
+//! ```
+//!
+//! The arrows are the functions of `HeadParser`. All of them look at each byte once and stop at
+//! the first one that can't be right. `batch` is a shortcut over complete lines that only ever
+//! says yes: a line that httparse refuses, or that it takes and RFC 9112 doesn't, is left to the
+//! machine, which finds the byte and the error. So the answer is the same however the bytes are
+//! cut, and no byte is looked at more than twice.
+
+use crate::{
+    Error, Head, Limits, Method, Version,
+    bytes::{self, TARGET, TOKEN, VALUE},
+    head::Field,
+    target,
+};
+
+/// The longest method taken. The longest registered one, `UPDATEREDIRECTREF`, has 17 bytes.
+const METHOD_BYTES_MAX: usize = 32;
+
+/// With fewer bytes at hand a batch costs more than it saves (measured).
+const BATCH_BYTES_MIN: usize = 48;
+
+/// Fields that httparse is asked for at once: enough for a browser's request, and cheap to clear.
+const BATCH_FIELDS: usize = 24;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd)]
+enum State {
+    #[default]
+    Begin,
+    BeginLf,
+    Method,
+    Target,
+    Version,
+    FieldStart,
+    Name,
+    Value,
+    ValueLf,
+    EndLf,
+}
+
+/// Parses a request head that arrives in pieces.
+///
+/// It keeps positions only: no bytes, no allocation. After a complete head it is ready for the
+/// next; after an error it repeats that error.
+#[derive(Clone, Debug, Default)]
+pub struct HeadParser {
+    state: State,
+    failed: Option<Error>,
+    /// All bytes before this one have been looked at.
+    pos: usize,
+    /// Where the current line starts.
+    line: usize,
+    /// Where the current part of the line starts: the target, the version, or the field's colon.
+    mark: usize,
+}
+
+const _: () = assert!(size_of::<HeadParser>() <= 64);
+
+impl HeadParser {
+    /// Looks at `buf`, all the bytes received so far from the head's first one on, a CRLF before
+    /// the request line included.
+    ///
+    /// `Ok(None)` asks for more bytes: call again with the same ones and those that follow, and
+    /// with the same `head`. `Ok(Some(len))` says that `head` is complete and `len` bytes of `buf`
+    /// are used up; the body follows, and the parser is ready for the next head. Bytes seen in one
+    /// call are not looked at again in the next. It allocates only when `head` has more fields
+    /// than ever before.
+    ///
+    /// # Errors
+    /// Whatever RFC 9112 doesn't allow or `limits` don't, at the first byte that shows it: a wrong
+    /// byte at once, a wrong value at the end of its line, a missing Host at the end of the head.
+    /// After an error the connection can only be answered and closed; later calls return the same
+    /// error.
+    pub fn parse(
+        &mut self,
+        buf: &[u8],
+        limits: &Limits,
+        head: &mut Head,
+    ) -> Result<Option<usize>, Error> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        if self.state == State::Begin {
+            head.clear();
+        }
+        // Everything past the limit is the same error, so it need not be looked at.
+        let seen = &buf[..buf.len().min(limits.head_bytes())];
+        let result = match self.advance(seen, limits, head) {
+            Ok(None) if seen.len() < buf.len() => Err(self.too_long()),
+            other => other,
+        };
+        match result {
+            Ok(None) => {}
+            Ok(Some(_)) => *self = Self::default(),
+            Err(error) => self.failed = Some(error),
+        }
+        result
+    }
+
+    /// Whether the parser waits for the rest of a head: at least one byte of it has been seen.
+    #[must_use]
+    pub fn is_within_head(&self) -> bool {
+        self.state != State::Begin
+    }
+
+    fn too_long(&self) -> Error {
+        match self.state < State::FieldStart {
+            true => Error::RequestLineTooLong,
+            false => Error::HeadTooLong,
+        }
+    }
+
+    fn advance(
+        &mut self,
+        buf: &[u8],
+        limits: &Limits,
+        head: &mut Head,
+    ) -> Result<Option<usize>, Error> {
+        if self.state < State::FieldStart && !self.request_line(buf, limits, head)? {
+            return Ok(None);
+        }
+        self.fields(buf, limits, head)
+    }
+
+    /// `true` when the request line is complete; the same for the parts of it below.
+    fn request_line(
+        &mut self,
+        buf: &[u8],
+        limits: &Limits,
+        head: &mut Head,
+    ) -> Result<bool, Error> {
+        if self.state < State::Method && !self.begin(buf)? {
+            return Ok(false);
+        }
+        let end = self.line.saturating_add(limits.request_line_bytes_max);
+        let seen = &buf[..buf.len().min(end)];
+        let is_complete = (self.state > State::Method || self.method(seen, head)?)
+            && (self.state > State::Target || self.target(seen, limits, head)?)
+            && self.version(seen, head)?;
+        if !is_complete && seen.len() < buf.len() {
+            return Err(Error::RequestLineTooLong);
+        }
+        Ok(is_complete)
+    }
+
+    /// One CRLF before the request line is let pass (RFC 9112 §2.2): old clients send it after a
+    /// body.
+    fn begin(&mut self, buf: &[u8]) -> Result<bool, Error> {
+        if self.state == State::Begin {
+            match buf.first() {
+                None => return Ok(false),
+                Some(b'\r') => self.state = State::BeginLf,
+                Some(b'\n') => return Err(Error::BareLf),
+                Some(_) => {
+                    self.state = State::Method;
+                    return Ok(true);
+                }
+            }
+        }
+        match buf.get(1) {
+            None => return Ok(false),
+            Some(b'\n') => {}
+            Some(_) => return Err(Error::BareCr),
+        }
+        self.pos = 2;
+        self.line = 2;
+        self.state = State::Method;
+        Ok(true)
+    }
+
+    fn method(&mut self, buf: &[u8], head: &mut Head) -> Result<bool, Error> {
+        self.pos = bytes::skip(buf, self.pos, TOKEN);
+        let len = self.pos - self.line;
+        if len > METHOD_BYTES_MAX {
+            return Err(Error::MethodTooLong);
+        }
+        match buf.get(self.pos) {
+            None => return Ok(false),
+            Some(b' ') if len > 0 => {}
+            Some(b'\n') => return Err(Error::BareLf),
+            Some(_) => return Err(Error::InvalidMethod),
+        }
+        head.method = Method::of(&buf[self.line..self.pos]);
+        head.method_range = (self.line as u32, self.pos as u32);
+        self.pos += 1;
+        self.mark = self.pos;
+        self.state = State::Target;
+        Ok(true)
+    }
+
+    fn target(&mut self, buf: &[u8], limits: &Limits, head: &mut Head) -> Result<bool, Error> {
+        self.pos = bytes::skip(buf, self.pos, TARGET);
+        let len = self.pos - self.mark;
+        if len > limits.target_bytes_max {
+            return Err(Error::TargetTooLong);
+        }
+        match buf.get(self.pos) {
+            None => return Ok(false),
+            Some(b' ') if len > 0 => {}
+            Some(b'\n') => return Err(Error::BareLf),
+            // HTTP/0.9 ends its request line here.
+            Some(b'\r') => return Err(Error::InvalidVersion),
+            Some(_) => return Err(Error::InvalidTarget),
+        }
+        head.parts = target::split(&buf[self.mark..self.pos], head.method)?;
+        head.target = (self.mark as u32, self.pos as u32);
+        self.pos += 1;
+        self.mark = self.pos;
+        self.state = State::Version;
+        Ok(true)
+    }
+
+    fn version(&mut self, buf: &[u8], head: &mut Head) -> Result<bool, Error> {
+        const COMMON: &[u8] = b"HTTP/1.1\r\n";
+        if buf[self.mark..].starts_with(COMMON) {
+            head.version = Version::Http11;
+            self.pos = self.mark + COMMON.len();
+            self.start_fields();
+            return Ok(true);
+        }
+        while let Some(&byte) = buf.get(self.pos) {
+            match (self.pos - self.mark, byte) {
+                (at @ 0..=4, _) if byte == COMMON[at] => {}
+                (5, b'1') | (6, b'.') | (8, b'\r') => {}
+                (5, b'0'..=b'9') => return Err(Error::UnsupportedVersion),
+                (7, b'0') => head.version = Version::Http10,
+                (7, b'1'..=b'9') => head.version = Version::Http11,
+                (9, b'\n') => {
+                    self.pos += 1;
+                    self.start_fields();
+                    return Ok(true);
+                }
+                (9, _) => return Err(Error::BareCr),
+                (_, b'\n') => return Err(Error::BareLf),
+                _ => return Err(Error::InvalidVersion),
+            }
+            self.pos += 1;
+        }
+        Ok(false)
+    }
+
+    fn start_fields(&mut self) {
+        self.line = self.pos;
+        self.state = State::FieldStart;
+    }
+
+    fn fields(
+        &mut self,
+        buf: &[u8],
+        limits: &Limits,
+        head: &mut Head,
+    ) -> Result<Option<usize>, Error> {
+        loop {
+            if self.state == State::FieldStart
+                && buf.len() - self.pos >= BATCH_BYTES_MIN
+                && self.batch(buf, limits, head)?
+            {
+                return self.end_head(head);
+            }
+            // Everything past the field's limit is the same error.
+            let end = self.line.saturating_add(limits.field_bytes_max);
+            let seen = &buf[..buf.len().min(end)];
+            match self.field_line(seen, limits, head)? {
+                Line::Partial if seen.len() < buf.len() => return Err(Error::FieldTooLong),
+                Line::Partial => return Ok(None),
+                Line::Field => {}
+                Line::Empty => return self.end_head(head),
+            }
+        }
+    }
+
+    fn end_head(&self, head: &mut Head) -> Result<Option<usize>, Error> {
+        head.finish(self.pos)?;
+        Ok(Some(self.pos))
+    }
+
+    /// Has httparse read as many complete lines as it can; `true` if the empty line was among them.
+    /// Else the machine goes on at the line where it stopped.
+    fn batch(&mut self, buf: &[u8], limits: &Limits, head: &mut Head) -> Result<bool, Error> {
+        loop {
+            let mut parsed = [httparse::EMPTY_HEADER; BATCH_FIELDS];
+            let is_full = httparse::parse_headers(&buf[self.pos..], &mut parsed)
+                == Err(httparse::Error::TooManyHeaders);
+            for field in &parsed {
+                // A parsed name is never empty.
+                if field.name.is_empty() {
+                    break;
+                }
+                if !self.take_parsed(buf, field, limits, head)? {
+                    return Ok(false);
+                }
+            }
+            if is_full {
+                continue;
+            }
+            let is_end = buf[self.pos..].starts_with(b"\r\n");
+            if is_end {
+                self.pos += 2;
+            }
+            return Ok(is_end);
+        }
+    }
+
+    /// Takes a field that httparse found at `self.pos`; `false` leaves the line to the machine.
+    fn take_parsed(
+        &mut self,
+        buf: &[u8],
+        parsed: &httparse::Header<'_>,
+        limits: &Limits,
+        head: &mut Head,
+    ) -> Result<bool, Error> {
+        if head.fields.len() >= limits.fields() {
+            return Err(Error::TooManyFields);
+        }
+        let name_end = self.pos + parsed.name.len();
+        let value = parsed.value.as_ptr().addr() - buf.as_ptr().addr();
+        let value_end = value + parsed.value.len();
+        // httparse takes a bare LF for a line end.
+        let mut line_end = value_end;
+        while matches!(buf.get(line_end), Some(b' ' | b'\t')) {
+            line_end += 1;
+        }
+        if !buf[line_end..].starts_with(b"\r\n") {
+            return Ok(false);
+        }
+        line_end += 2;
+        if line_end - self.pos > limits.field_bytes_max {
+            return Err(Error::FieldTooLong);
+        }
+        let field = Field {
+            name: self.pos as u32,
+            name_end: name_end as u32,
+            value: value as u32,
+            value_end: value_end as u32,
+        };
+        head.add(buf, field, limits)?;
+        self.pos = line_end;
+        self.line = line_end;
+        Ok(true)
+    }
+
+    fn field_line(&mut self, buf: &[u8], limits: &Limits, head: &mut Head) -> Result<Line, Error> {
+        if self.state == State::FieldStart {
+            match buf.get(self.pos) {
+                None => return Ok(Line::Partial),
+                Some(b'\r') => {
+                    self.pos += 1;
+                    self.state = State::EndLf;
+                }
+                Some(_) if head.fields.len() >= limits.fields() => {
+                    return Err(Error::TooManyFields);
+                }
+                Some(b' ' | b'\t') => return Err(Error::LineFolding),
+                Some(_) => self.state = State::Name,
+            }
+        }
+        if self.state == State::EndLf {
+            return match buf.get(self.pos) {
+                None => Ok(Line::Partial),
+                Some(b'\n') => {
+                    self.pos += 1;
+                    Ok(Line::Empty)
+                }
+                Some(_) => Err(Error::BareCr),
+            };
+        }
+        let is_complete = (self.state > State::Name || self.name(buf)?)
+            && (self.state > State::Value || self.value(buf)?)
+            && self.end_line(buf, limits, head)?;
+        match is_complete {
+            true => Ok(Line::Field),
+            false => Ok(Line::Partial),
+        }
+    }
+
+    fn name(&mut self, buf: &[u8]) -> Result<bool, Error> {
+        self.pos = bytes::skip(buf, self.pos, TOKEN);
+        match buf.get(self.pos) {
+            None => return Ok(false),
+            Some(b':') if self.pos > self.line => {}
+            Some(b' ' | b'\t') => return Err(Error::SpaceBeforeColon),
+            Some(b'\n') => return Err(Error::BareLf),
+            Some(_) => return Err(Error::InvalidFieldName),
+        }
+        self.mark = self.pos;
+        self.pos += 1;
+        self.state = State::Value;
+        Ok(true)
+    }
+
+    fn value(&mut self, buf: &[u8]) -> Result<bool, Error> {
+        self.pos = bytes::skip(buf, self.pos, VALUE);
+        match buf.get(self.pos) {
+            None => return Ok(false),
+            Some(b'\r') => {}
+            Some(b'\n') => return Err(Error::BareLf),
+            Some(_) => return Err(Error::InvalidFieldValue),
+        }
+        self.pos += 1;
+        self.state = State::ValueLf;
+        Ok(true)
+    }
+
+    fn end_line(&mut self, buf: &[u8], limits: &Limits, head: &mut Head) -> Result<bool, Error> {
+        match buf.get(self.pos) {
+            None => return Ok(false),
+            Some(b'\n') => {}
+            Some(_) => return Err(Error::BareCr),
+        }
+        let (value, value_end) = bytes::trim(buf, self.mark + 1, self.pos - 1);
+        let field = Field {
+            name: self.line as u32,
+            name_end: self.mark as u32,
+            value: value as u32,
+            value_end: value_end as u32,
+        };
+        head.add(buf, field, limits)?;
+        self.pos += 1;
+        self.line = self.pos;
+        self.state = State::FieldStart;
+        Ok(true)
+    }
+}
+
+/// What `HeadParser::field_line` found.
+enum Line {
+    Partial,
+    Field,
+    Empty,
+}
