@@ -1,0 +1,1 @@
+//! Laws that any event and any text keep.
