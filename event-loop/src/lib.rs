@@ -4,12 +4,16 @@
 mod doze;
 mod event;
 mod event_loop;
+mod fault;
 mod listen;
+mod listeners;
 mod mailbox;
 mod names;
 mod os;
 mod platform;
 mod ready;
+#[cfg(target_os = "linux")]
+mod sys;
 
 pub use event::{Accept, Event, ListenerId, ListenerStats};
 pub use event_loop::{EventLoop, LISTENERS_MAX, LoopConfig, TOKEN_MAX};

@@ -60,6 +60,13 @@ impl ListenConfig {
             let probes = TcpKeepalive::new().with_time(idle).with_interval(interval);
             socket.set_tcp_keepalive(&probes)?;
         }
+        #[cfg(target_os = "linux")]
+        if let Some(patience) = self.defer_accept {
+            // Whole seconds, rounded up: 0 would turn it off.
+            let seconds = patience.as_secs() + u64::from(patience.subsec_nanos() > 0);
+            let seconds = i32::try_from(seconds.max(1)).unwrap_or(i32::MAX);
+            crate::sys::set_defer_accept(listener, seconds)?;
+        }
         Ok(())
     }
 }
@@ -103,20 +110,21 @@ pub enum ListenError {
 /// # Errors
 /// An [`io::Error`] of the system's kind around a [`ListenError`] that names the address.
 pub fn bind(addr: SocketAddr, config: &ListenConfig) -> io::Result<TcpListener> {
-    open(addr, config).map_err(|source| {
-        let kind = source.kind();
-        let lacks_v6 = matches!(
-            kind,
-            io::ErrorKind::Unsupported | io::ErrorKind::AddrNotAvailable
-        ) || source.raw_os_error() == Some(EAFNOSUPPORT);
-        let is_any_or_loopback = addr.ip().is_unspecified() || addr.ip().is_loopback();
-        let error = if addr.is_ipv6() && lacks_v6 && is_any_or_loopback {
-            ListenError::NoIpv6 { addr, source }
-        } else {
-            ListenError::Tcp { addr, source }
-        };
-        io::Error::new(kind, error)
-    })
+    open(addr, config).map_err(|source| explain(addr, source))
+}
+
+/// Says in words what an address can't be used for.
+fn explain(addr: SocketAddr, source: io::Error) -> io::Error {
+    let kind = source.kind();
+    let is_local = addr.ip().is_unspecified() || addr.ip().is_loopback();
+    let lacks_ipv6 = source.raw_os_error() == Some(EAFNOSUPPORT)
+        || is_local && kind == io::ErrorKind::AddrNotAvailable;
+    let error = if addr.is_ipv6() && lacks_ipv6 {
+        ListenError::NoIpv6 { addr, source }
+    } else {
+        ListenError::Tcp { addr, source }
+    };
+    io::Error::new(kind, error)
 }
 
 /// "Address family not supported": std has no kind for it.

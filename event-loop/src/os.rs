@@ -120,6 +120,26 @@ impl Mio {
     }
 }
 
+impl Mio {
+    pub(crate) fn register_source(
+        &mut self,
+        source: &mut (impl Source + AsFd),
+        token: u64,
+    ) -> io::Result<()> {
+        let token = self.names.enter(source.as_fd().as_raw_fd(), token);
+        let both = Interest::READABLE | Interest::WRITABLE;
+        self.poll.registry().register(source, token, both)
+    }
+
+    pub(crate) fn deregister_source(
+        &mut self,
+        source: &mut (impl Source + AsFd),
+    ) -> io::Result<()> {
+        self.names.remove(source.as_fd().as_raw_fd());
+        self.poll.registry().deregister(source)
+    }
+}
+
 fn take_over(socket: &SockRef<'_>) -> io::Result<()> {
     socket.set_nonblocking(true)?;
     socket.set_cloexec(true)
