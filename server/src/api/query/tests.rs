@@ -193,22 +193,18 @@ fn a_twin_is_found_in_short_lists_and_in_long_ones() {
 
 #[test]
 fn what_a_refusal_quotes_is_cut() {
-    let long = "ä".repeat(50_000);
-    let message = refusal(&format!("{{\"{long}\":1}}"));
-    assert_eq!(
-        message,
-        format!(
-            "{}…: unknown field, the known ones are items, all",
-            "ä".repeat(32)
-        )
-    );
-    let message = refusal(&format!("{{\"items\":\"{long}\"}}"));
-    assert!(
-        message.starts_with("items: invalid type: string \"ää"),
-        "{message}"
-    );
-    assert!(message.ends_with("ä… at line 1 column 100011"), "{message}");
-    assert!(message.len() < 300, "{}", message.len());
+    let known = "unknown field, the known ones are items, all";
+    for (start, shown) in [("", 32), ("x", 31)] {
+        let long = format!("{start}{}", "ä".repeat(50_000));
+        let message = refusal(&format!("{{\"{long}\":1}}"));
+        assert_eq!(message, format!("{start}{}…: {known}", "ä".repeat(shown)));
+        let message = refusal(&format!("{{\"items\":\"{long}\"}}"));
+        let quoted = format!("items: invalid type: string \"{start}ä");
+        assert!(message.starts_with(&quoted), "{message}");
+        let place = format!("ä… at line 1 column {}", long.len() + 11);
+        assert!(message.ends_with(&place), "{message}");
+        assert!(message.len() < 300, "{} bytes", message.len());
+    }
 }
 
 #[test]

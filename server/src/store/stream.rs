@@ -1,0 +1,132 @@
+//! Reads and subscriptions that are pulled as their clients take them.
+//!
+//! ```text
+//!          pull            the portion is done: more
+//!   Ready ───────▶ Running ────────────────────▶ Ready      (until the outbox has room)
+//!                     │ the portion is done: end
+//!                     ├──────────▶ ended                     (a read)
+//!                     └──────────▶ Live                      (a subscription at the live edge)
+//!                                   │ a batch it can't take, or a gap before it
+//!                                   └──────────▶ Ready
+//! ```
+
+use pumice_conn_pool::{Key, Reuse};
+use tephra::{Position, ReadHandle};
+
+use super::cursor::{Cursor, Portion};
+use super::format::{Encoder, Format};
+
+/// Where a stream's bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Output {
+    /// Frames with this request id.
+    Wire { request_id: u64 },
+    /// The body of the answer at hand.
+    Http,
+}
+
+/// A cursor and the shape of what it gives.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    pub(crate) cursor: Cursor,
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Default)]
+pub(crate) enum State {
+    #[default]
+    Ended,
+    /// Waits for room in the outbox.
+    Ready(Box<Reading>),
+    /// On a read thread.
+    Running,
+    /// Takes what the tail brings.
+    Live(Box<Reading>),
+}
+
+/// One read or subscription.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    pub(crate) conn: Key,
+    pub(crate) output: Output,
+    pub(crate) is_subscription: bool,
+    pub(crate) state: State,
+    /// All that matches up to here has been queued. Only kept for subscriptions.
+    pub(crate) place: Position,
+    /// Whether the client knows that it is at the live edge.
+    pub(crate) is_announced: bool,
+    /// Whether the head of an HTTP answer has been queued.
+    pub(crate) has_head: bool,
+}
+
+impl Default for Stream {
+    fn default() -> Self {
+        Self {
+            conn: Key::from_bits(0),
+            output: Output::Http,
+            is_subscription: false,
+            state: State::Ended,
+            place: Position::ZERO,
+            is_announced: false,
+            has_head: false,
+        }
+    }
+}
+
+impl Reuse for Stream {
+    fn reset(&mut self) {
+        *self = Self::default();
+    }
+}
+
+/// A portion to be read, on a read thread.
+#[derive(Debug)]
+pub(crate) struct ReadJob {
+    pub(crate) stream: Key,
+    pub(crate) reading: Box<Reading>,
+    /// Bytes after which the portion is large enough; one event more may come.
+    pub(crate) budget: usize,
+}
+
+/// A portion that has been read.
+#[derive(Debug)]
+pub(crate) struct ReadDone {
+    pub(crate) stream: Key,
+    pub(crate) bytes: Vec<u8>,
+    /// The text of an error is for the client.
+    pub(crate) outcome: Result<(Box<Reading>, Portion), String>,
+}
+
+impl ReadJob {
+    /// Reads and encodes. Blocks on the disk and while the engine scans.
+    pub(crate) fn run(self, reader: &ReadHandle) -> ReadDone {
+        let Self {
+            stream,
+            mut reading,
+            budget,
+        } = self;
+        let mut bytes = Vec::new();
+        let Reading { cursor, format } = &mut *reading;
+        let mut encoder = Encoder::new(format, &mut bytes, budget);
+        let portion = cursor.portion(reader, |position, event| encoder.put(position, event));
+        match portion {
+            Ok(Portion::End { watermark }) => encoder.end(watermark),
+            Ok(Portion::More) | Err(_) => encoder.pause(),
+        }
+        let outcome = match portion {
+            Ok(portion) => Ok((reading, portion)),
+            Err(error) => Err(error.to_string()),
+        };
+        ReadDone {
+            stream,
+            bytes,
+            outcome,
+        }
+    }
+}
+
+impl Reading {
+    pub(crate) fn new(cursor: Cursor, format: Format) -> Self {
+        Self { cursor, format }
+    }
+}

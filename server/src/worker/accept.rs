@@ -1,0 +1,175 @@
+//! Newcomers: accepted, refused, or handed to a worker that has room.
+
+use std::sync::atomic::Ordering;
+
+use pumice_event_loop::{Accept, ListenerId, Platform, Ready, Stream};
+
+use super::{Message, Worker};
+use crate::conn::{Conn, Protocol};
+use crate::proto::frames::Frames;
+use crate::proto::http::Http;
+use crate::shared::{Service, Speaks};
+
+/// A connection that was just accepted, and by which listener.
+#[derive(Debug)]
+pub(crate) struct Newcomer<S> {
+    pub(crate) stream: S,
+    pub(crate) site: usize,
+}
+
+impl<P: Platform> Worker<P> {
+    pub(super) fn accept(&mut self, id: ListenerId) {
+        let Some(&(_, site)) = self.listeners.iter().find(|(listener, _)| *listener == id) else {
+            return;
+        };
+        loop {
+            // Before the accept: a client is better off in the system's queue than accepted and not served.
+            let roomy = if self.pool.is_full() {
+                self.roomiest()
+            } else {
+                None
+            };
+            if self.pool.is_full() && roomy.is_none() {
+                return self.pause();
+            }
+            match self.events.accept(id) {
+                Ok(Accept::Stream(stream)) => {
+                    let newcomer = Newcomer { stream, site };
+                    match roomy {
+                        None => self.welcome(newcomer),
+                        // Only a worker that has returned takes no more, and then the server stops.
+                        Some(other) => drop(self.others[other].0.send(newcomer)),
+                    }
+                }
+                Ok(Accept::Empty | Accept::Busy) => return,
+                Ok(Accept::BackedOff) => {
+                    tracing::warn!(
+                        "no descriptor is left for a newcomer: raise the limit on open files (ulimit -n)"
+                    );
+                    return;
+                }
+                Err(error) => {
+                    tracing::error!(%error, "a listener failed");
+                    return;
+                }
+            }
+        }
+    }
+
+    /// The other worker with the fewest connections, if it has room.
+    fn roomiest(&self) -> Option<usize> {
+        let rooms = &self.kit.shared.rooms;
+        let open = |worker: usize| rooms[worker].open.load(Ordering::Relaxed);
+        (0..rooms.len())
+            .filter(|&worker| worker != self.kit.index)
+            .min_by_key(|&worker| open(worker))
+            .filter(|&worker| open(worker) < self.kit.shared.config.connections_max)
+    }
+
+    /// Takes a connection in and serves what it has sent already.
+    pub(super) fn welcome(&mut self, newcomer: Newcomer<P::Stream>) {
+        let counters = &self.kit.shared.counters[self.kit.index];
+        if let Some(max) = self.kit.shared.connections_max()
+            && self.kit.shared.open_connections() >= max
+        {
+            counters.connections_refused.increment();
+            return;
+        }
+        let Ok(key) = self.pool.acquire() else {
+            // A worker that handed it over saw room that was taken meanwhile.
+            counters.connections_refused.increment();
+            return;
+        };
+        let Some(conn) = self.pool.get_mut(key) else {
+            return;
+        };
+        counters.connections_accepted.increment();
+        counters.connections_open.increment();
+        self.kit.shared.rooms[self.kit.index]
+            .open
+            .fetch_add(1, Ordering::Relaxed);
+        #[cfg(feature = "store")]
+        if let Some(store) = &self.kit.shared.store {
+            let (idle, interval) = (store.config.keepalive_idle, store.config.keepalive_interval);
+            // A connection without probes is still a connection.
+            let _ = newcomer.stream.set_keepalive(idle, interval);
+        }
+        begin(conn, newcomer, &self.kit);
+        self.serve(key);
+    }
+
+    /// Stops accepting: neither this worker nor another has room.
+    fn pause(&mut self) {
+        if !self.is_paused {
+            self.is_paused = true;
+            self.kit.shared.rooms[self.kit.index]
+                .is_paused
+                .store(true, Ordering::SeqCst);
+            for &(id, _) in &self.listeners {
+                self.events.pause(id);
+            }
+            // A worker that got room before it could see the flag told nobody.
+            if self.roomiest().is_some() {
+                self.resume();
+            }
+        }
+    }
+
+    pub(super) fn resume(&mut self) {
+        if self.is_paused {
+            self.is_paused = false;
+            self.kit.shared.rooms[self.kit.index]
+                .is_paused
+                .store(false, Ordering::SeqCst);
+            for &(id, _) in &self.listeners {
+                self.events.resume(id);
+            }
+        }
+    }
+
+    /// A connection was closed: whoever paused may accept again, here or for this worker to take.
+    pub(super) fn on_room(&mut self) {
+        self.resume();
+        for (worker, room) in self.kit.shared.rooms.iter().enumerate() {
+            if worker != self.kit.index && room.is_paused.load(Ordering::SeqCst) {
+                // A worker that has returned accepts no more anyway.
+                let _ = self.others[worker].1.send(Message::Room);
+            }
+        }
+    }
+}
+
+/// Makes a fresh slot a connection.
+fn begin<S: Stream>(conn: &mut Conn<S>, newcomer: Newcomer<S>, kit: &super::Kit) {
+    let now = kit.clock.now;
+    conn.stream = Some(newcomer.stream);
+    conn.site = newcomer.site;
+    conn.since = now;
+    // It may be both; trying costs less than asking to be told.
+    conn.ready = Ready::READABLE.union(Ready::WRITABLE);
+    let site = &kit.shared.sites[newcomer.site];
+    conn.protocol = match site.speaks {
+        Speaks::Auto => Protocol::Unknown,
+        Speaks::Http => Protocol::Http(Http::new(now)),
+        Speaks::Frames => Protocol::Frames(Box::new(frame_conn(&site.service, kit))),
+    };
+}
+
+/// The frame side of a new connection.
+pub(super) fn frame_conn(service: &Service, kit: &super::Kit) -> crate::conn::FrameConn {
+    let frame_bytes_max = match service {
+        #[cfg(feature = "store")]
+        Service::Store => {
+            let store = kit.shared.store.as_ref();
+            store.map_or(kit.shared.config.frame_bytes_max, |store| {
+                store.config.frame_bytes_max
+            })
+        }
+        Service::Handler(_) | Service::Frames(_) => kit.shared.config.frame_bytes_max,
+    };
+    crate::conn::FrameConn {
+        frames: Frames::new(frame_bytes_max, kit.clock.now),
+        #[cfg(feature = "store")]
+        session: crate::store::session::Session::default(),
+    }
+}

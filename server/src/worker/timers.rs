@@ -1,0 +1,148 @@
+//! Which of a connection's timers is due first, and what happens when it is.
+//!
+//! A request that is being handled is on no timer but the write timer.
+
+use std::time::{Duration, Instant};
+
+use pumice_event_loop::Platform;
+
+use super::{Kit, Worker};
+use crate::close::CloseReason;
+use crate::conn::{Conn, FrameConn, Life, Protocol, timer};
+use crate::proto::http::HttpTimer;
+use crate::shared::Speaks;
+
+/// The earliest timer of `conn`: its list and its deadline.
+pub(super) fn next<S>(conn: &Conn<S>, kit: &Kit) -> Option<(usize, Instant)> {
+    let config = &kit.shared.config;
+    let write = conn
+        .blocked_since
+        .map(|since| (timer::WRITE, since + config.write_timeout));
+    let other = match (conn.life, &conn.protocol) {
+        (Life::Lingering { .. }, _) => Some((timer::LINGER, conn.since + config.linger_timeout)),
+        (Life::Closing(_), _) => None,
+        (Life::Open, Protocol::Unknown) => Some((timer::HEAD, conn.since + config.head_timeout)),
+        (Life::Open, Protocol::Http(http)) => match http.timer() {
+            Some((running, since)) => {
+                let list = match running {
+                    HttpTimer::Head => timer::HEAD,
+                    HttpTimer::Body => timer::BODY,
+                    HttpTimer::Idle => timer::IDLE,
+                };
+                Some((list, since + kit.shared.http_timeouts.of(running)))
+            }
+            #[cfg(feature = "store")]
+            None => conn.store.heartbeat_at().map(|at| (timer::HEARTBEAT, at)),
+            #[cfg(not(feature = "store"))]
+            None => None,
+        },
+        (Life::Open, Protocol::Frames(frames)) => next_of_frames(conn, frames, kit),
+    };
+    [write, other]
+        .into_iter()
+        .flatten()
+        .min_by_key(|&(_, deadline)| deadline)
+}
+
+#[cfg(feature = "store")]
+fn next_of_frames<S>(conn: &Conn<S>, frames: &FrameConn, kit: &Kit) -> Option<(usize, Instant)> {
+    let set = |timeout: Duration| (!timeout.is_zero()).then_some(timeout);
+    let Some(store) = &kit.shared.store else {
+        return next_of_plain_frames(conn, frames, kit);
+    };
+    let session = &frames.session;
+    // A stalled connection isn't read, so what of a frame is missing isn't its fault.
+    let incomplete = (!conn.store.has_stalled())
+        .then_some(frames.frames.incomplete_since)
+        .flatten();
+    let incomplete = incomplete
+        .zip(set(store.config.incomplete_frame_timeout))
+        .map(|(since, timeout)| (timer::FRAME, since + timeout));
+    let handshake = if session.is_established {
+        None
+    } else {
+        let is_shared = kit.shared.sites[conn.site].speaks == Speaks::Auto;
+        let timeout = set(store.config.handshake_timeout)
+            .or(is_shared.then_some(kit.shared.config.head_timeout));
+        timeout.map(|timeout| (timer::HEAD, conn.since + timeout))
+    };
+    let idle = (session.is_established && !session.is_active() && !conn.store.has_stalled())
+        .then(|| {
+            set(store.config.idle_timeout)
+                .map(|timeout| (timer::IDLE, frames.frames.last_frame + timeout))
+        })
+        .flatten();
+    [incomplete, handshake, idle]
+        .into_iter()
+        .flatten()
+        .min_by_key(|&(_, deadline)| deadline)
+}
+
+#[cfg(not(feature = "store"))]
+fn next_of_frames<S>(conn: &Conn<S>, frames: &FrameConn, kit: &Kit) -> Option<(usize, Instant)> {
+    next_of_plain_frames(conn, frames, kit)
+}
+
+/// A user's frame service has the timers of HTTP: one for a frame, one for the silence between frames.
+fn next_of_plain_frames<S>(_: &Conn<S>, frames: &FrameConn, kit: &Kit) -> Option<(usize, Instant)> {
+    let config = &kit.shared.config;
+    let timeout = |timeout: Duration, since: Instant| since + timeout;
+    Some(match frames.frames.incomplete_since {
+        Some(since) => (timer::FRAME, timeout(config.body_timeout, since)),
+        None => (
+            timer::IDLE,
+            timeout(config.idle_timeout, frames.frames.last_frame),
+        ),
+    })
+}
+
+impl<P: Platform> Worker<P> {
+    /// Closes, in one pass, every connection with a timer that is due.
+    pub(super) fn close_overdue(&mut self) {
+        let now = self.kit.clock.now;
+        while let Some(expired) = self.pool.expired(now) {
+            let key = expired.key;
+            let Some(conn) = self.pool.get_mut(key) else {
+                continue;
+            };
+            match expired.list {
+                // A request has begun: its client learns why it gets no answer (RFC 9110 §15.5.9).
+                timer::HEAD | timer::BODY if matches!(&conn.protocol, Protocol::Http(http) if !http.is_idle()) =>
+                {
+                    let reason = if expired.list == timer::HEAD {
+                        CloseReason::HeadTimeout
+                    } else {
+                        CloseReason::BodyTimeout
+                    };
+                    self.kit.lend_output(conn);
+                    super::http::refuse(conn, &mut self.kit, 408, reason);
+                    self.serve(key);
+                }
+                #[cfg(feature = "store")]
+                timer::HEARTBEAT => {
+                    self.beat(key);
+                    self.serve(key);
+                }
+                timer::LINGER => {
+                    let reason = match conn.life {
+                        Life::Lingering { reason, .. } => reason,
+                        Life::Open | Life::Closing(_) => CloseReason::AfterAnswer,
+                    };
+                    self.close(key, reason);
+                }
+                list => self.close(key, reason_of(list)),
+            }
+        }
+    }
+}
+
+fn reason_of(list: usize) -> CloseReason {
+    match list {
+        timer::HEAD => CloseReason::HeadTimeout,
+        timer::BODY => CloseReason::BodyTimeout,
+        timer::IDLE => CloseReason::IdleTimeout,
+        timer::WRITE => CloseReason::WriteTimeout,
+        timer::FRAME => CloseReason::FrameTimeout,
+        _ => CloseReason::AfterAnswer,
+    }
+}
