@@ -12,6 +12,8 @@ mod names;
 mod os;
 mod platform;
 mod ready;
+#[cfg(feature = "sim")]
+pub mod sim;
 #[cfg(target_os = "linux")]
 mod sys;
 
@@ -22,3 +24,5 @@ pub use mailbox::{Closed, Mailbox, Sender};
 pub use os::{Mio, MioListener, MioStream, MioWaker};
 pub use platform::{Peer, Platform, Stream, Wake};
 pub use ready::Ready;
+#[cfg(feature = "sim")]
+pub use sim::Sim;
