@@ -22,7 +22,8 @@ use super::query::{QUERY_NAMES_MAX, QueryFields, TAGS_MAX, TagList};
 /// A `data` that is a string is stored as its UTF-8 bytes, any other JSON value (`null` too) as the exact text that
 /// was sent; `data_base64` holds any bytes, in the standard alphabet with padding. Neither of them is an empty
 /// payload. `condition` and each of its fields may be absent or `null`, but a condition has at least one of the two
-/// queries; `after` is 0 when absent.
+/// queries; `after` is 0 when absent, and bounds `failIfEventsMatch` only. Positions are read to their last bit: from
+/// JavaScript, write those over 2^53 as digits into the text, since `JSON.stringify` rounds them.
 ///
 /// # Errors
 /// 400 with the path of the field that is wrong, 400 `empty` without events, 413 for an event that tephra can't hold.

@@ -3,6 +3,9 @@
 //! Events go from the engine's bytes straight into the caller's output: one pass to see whether the payload is text,
 //! one that copies and escapes it. Nothing is allocated but room in `out`. A newline in a payload is escaped, so what
 //! is written here is always one line, as server-sent events and newline-delimited JSON need.
+//!
+//! Positions are numbers with all their 64 bits. `JSON.parse` in JavaScript rounds those over 2^53; a reviver that looks
+//! at `context.source` gets the digits.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
