@@ -22,6 +22,7 @@ pub(crate) mod timer {
     pub(crate) const WRITE: usize = 3;
     pub(crate) const FRAME: usize = 4;
     pub(crate) const LINGER: usize = 5;
+    #[cfg(feature = "store")]
     pub(crate) const HEARTBEAT: usize = 6;
     /// How many there are.
     pub(crate) const LISTS: usize = 7;

@@ -81,6 +81,8 @@ pub(crate) struct JobContext {
 impl Job {
     /// Does the work; a panic in it is caught.
     pub(crate) fn run(self, context: &JobContext) -> JobDone {
+        #[cfg(not(feature = "store"))]
+        let JobContext {} = context;
         match self {
             Self::Handle(job) => {
                 let mut response = Box::<Response>::default();

@@ -103,9 +103,9 @@ fn serve(flags: Flags) -> Result<(), Error> {
         "serving"
     );
     let mut out = io::stdout().lock();
-    for addr in server.local_addrs() {
+    for address in server.addresses() {
         // Whoever started this without a stdout doesn't want to know.
-        let _ = writeln!(out, "listening on {addr}");
+        let _ = writeln!(out, "listening on {address}");
     }
     let _ = out.flush();
     drop(out);

@@ -152,15 +152,28 @@ impl Server {
         Ok(())
     }
 
-    /// The TCP addresses that are bound, in the order in which they were asked for.
-    pub fn local_addrs(&self) -> Vec<SocketAddr> {
-        let first = |listening: &Listening| match &listening.bound {
-            Bound::Tcp(listeners) => listeners
-                .first()
-                .and_then(|listener| listener.local_addr().ok()),
-            Bound::Unix(_) => None,
+    /// The addresses that are bound, in the order in which they were asked for; a port that was 0 is the real one.
+    pub fn addresses(&self) -> Vec<Address> {
+        let of = |listening: &Listening| match &listening.bound {
+            Bound::Tcp(listeners) => {
+                let addr = listeners.first()?.local_addr().ok()?;
+                Some(Address::Tcp(addr))
+            }
+            Bound::Unix(listener) => {
+                let addr = listener.local_addr().ok()?;
+                Some(Address::Unix(addr.as_pathname()?.to_owned()))
+            }
         };
-        self.listeners.iter().filter_map(first).collect()
+        self.listeners.iter().filter_map(of).collect()
+    }
+
+    /// The TCP addresses among [`Server::addresses`].
+    pub fn local_addrs(&self) -> Vec<SocketAddr> {
+        let tcp = |address| match address {
+            Address::Tcp(addr) => Some(addr),
+            Address::Unix(_) => None,
+        };
+        self.addresses().into_iter().filter_map(tcp).collect()
     }
 
     /// Worker threads that the server will have.

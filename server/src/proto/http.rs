@@ -61,7 +61,9 @@ enum State {
     Head,
     Body,
     Busy,
-    Streaming { chunked: bool },
+    Streaming {
+        chunked: bool,
+    },
     Closing,
 }
 
@@ -123,10 +125,6 @@ impl Http {
     /// Whether a request is being answered.
     pub(crate) fn is_busy(&self) -> bool {
         matches!(self.state, State::Busy | State::Streaming { .. })
-    }
-
-    pub(crate) fn is_streaming(&self) -> bool {
-        matches!(self.state, State::Streaming { .. })
     }
 
     /// Whether nothing of a request has come since the last answer.
@@ -313,6 +311,64 @@ impl Http {
         self.end_answer(now);
     }
 
+    fn end_answer(&mut self, now: Instant) {
+        self.since = now;
+        self.started = false;
+        self.state = if self.keep_alive {
+            State::Head
+        } else {
+            State::Closing
+        };
+    }
+
+    /// Writes a status line and the fields. `length` is the body's; `None` for a body that comes in chunks.
+    fn put_head(
+        &self,
+        response: &Response,
+        length: Option<usize>,
+        date: &[u8; DATE_LEN],
+        out: &mut Vec<u8>,
+    ) {
+        put_status_line(out, response.status);
+        out.extend_from_slice(b"Date: ");
+        out.extend_from_slice(date);
+        if let Some(content_type) = response.content_type {
+            out.extend_from_slice(b"\r\nContent-Type: ");
+            out.extend_from_slice(content_type.as_bytes());
+        }
+        match length {
+            // RFC 9110 §8.6: no length with 204; with 304 it would describe another answer.
+            _ if status::is_bodiless(response.status) => {}
+            Some(length) => {
+                out.extend_from_slice(b"\r\nContent-Length: ");
+                out.extend_from_slice(itoa::Buffer::new().format(length).as_bytes());
+            }
+            None if self.version == Version::Http11 => {
+                out.extend_from_slice(b"\r\nTransfer-Encoding: chunked");
+            }
+            None => {}
+        }
+        match (self.keep_alive, self.version) {
+            (false, _) => out.extend_from_slice(b"\r\nConnection: close"),
+            (true, Version::Http10) => out.extend_from_slice(b"\r\nConnection: keep-alive"),
+            (true, Version::Http11) => {}
+        }
+        out.extend_from_slice(b"\r\n");
+        out.extend_from_slice(&response.fields);
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// Answers whose body comes in pieces.
+#[cfg_attr(
+    not(feature = "store"),
+    expect(dead_code, reason = "only the store streams answers")
+)]
+impl Http {
+    pub(crate) fn is_streaming(&self) -> bool {
+        matches!(self.state, State::Streaming { .. })
+    }
+
     /// Writes the head of an answer whose body comes in chunks. `false`: it was a HEAD request and all is said.
     pub(crate) fn begin_stream(
         &mut self,
@@ -367,53 +423,6 @@ impl Http {
     /// Ends the streamed body without its last chunk, so that the client can't take it for whole.
     pub(crate) fn abort_stream(&mut self) {
         self.state = State::Closing;
-    }
-
-    fn end_answer(&mut self, now: Instant) {
-        self.since = now;
-        self.started = false;
-        self.state = if self.keep_alive {
-            State::Head
-        } else {
-            State::Closing
-        };
-    }
-
-    /// Writes a status line and the fields. `length` is the body's; `None` for a body that comes in chunks.
-    fn put_head(
-        &self,
-        response: &Response,
-        length: Option<usize>,
-        date: &[u8; DATE_LEN],
-        out: &mut Vec<u8>,
-    ) {
-        put_status_line(out, response.status);
-        out.extend_from_slice(b"Date: ");
-        out.extend_from_slice(date);
-        if let Some(content_type) = response.content_type {
-            out.extend_from_slice(b"\r\nContent-Type: ");
-            out.extend_from_slice(content_type.as_bytes());
-        }
-        match length {
-            // RFC 9110 §8.6: no length with 204; with 304 it would describe another answer.
-            _ if status::is_bodiless(response.status) => {}
-            Some(length) => {
-                out.extend_from_slice(b"\r\nContent-Length: ");
-                out.extend_from_slice(itoa::Buffer::new().format(length).as_bytes());
-            }
-            None if self.version == Version::Http11 => {
-                out.extend_from_slice(b"\r\nTransfer-Encoding: chunked");
-            }
-            None => {}
-        }
-        match (self.keep_alive, self.version) {
-            (false, _) => out.extend_from_slice(b"\r\nConnection: close"),
-            (true, Version::Http10) => out.extend_from_slice(b"\r\nConnection: keep-alive"),
-            (true, Version::Http11) => {}
-        }
-        out.extend_from_slice(b"\r\n");
-        out.extend_from_slice(&response.fields);
-        out.extend_from_slice(b"\r\n");
     }
 }
 

@@ -106,7 +106,7 @@ impl Cursor {
             } else {
                 reader.read(&self.query, place, self.remaining)
             };
-            let pinned = *self.watermark.get_or_insert(reads.watermark());
+            let pinned = *self.watermark.get_or_insert_with(|| reads.watermark());
             // A backward read that starts anew lies below `place` already, which is at most the old watermark but for
             // its very first portion, and that one pins the watermark.
             debug_assert!(!self.reverse || pinned <= reads.watermark());

@@ -16,6 +16,8 @@ pub(crate) struct Session {
     pub(crate) others: usize,
     /// Reads and subscriptions by request id, the newest last.
     pub(crate) streams: Vec<(u64, Key)>,
+    /// Where the next round of portions begins, so that each stream has its turn.
+    pub(crate) next_pull: usize,
 }
 
 impl Session {

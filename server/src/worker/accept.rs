@@ -1,6 +1,7 @@
 //! Newcomers: accepted, refused, or handed to a worker that has room.
 
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use pumice_event_loop::{Accept, ListenerId, Platform, Ready, Stream};
 
@@ -42,17 +43,24 @@ impl<P: Platform> Worker<P> {
                     }
                 }
                 Ok(Accept::Empty | Accept::Busy) => return,
-                Ok(Accept::BackedOff) => {
-                    tracing::warn!(
-                        "no descriptor is left for a newcomer: raise the limit on open files (ulimit -n)"
-                    );
-                    return;
-                }
+                Ok(Accept::BackedOff) => return self.warn_of_descriptors(),
                 Err(error) => {
                     tracing::error!(%error, "a listener failed");
                     return;
                 }
             }
+        }
+    }
+
+    /// The listener rests, and will find no descriptor again in a moment: one line a second says so.
+    fn warn_of_descriptors(&mut self) {
+        let now = self.kit.clock.now;
+        let is_due = |at: Instant| now.saturating_duration_since(at) >= Duration::from_secs(1);
+        if self.warned_at.is_none_or(is_due) {
+            self.warned_at = Some(now);
+            tracing::warn!(
+                "no descriptor is left for newcomers: raise the limit on open files (ulimit -n)"
+            );
         }
     }
 

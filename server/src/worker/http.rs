@@ -94,7 +94,7 @@ fn dispatch<S: Stream>(
     kit.counters().http_requests.increment();
     if let Protocol::Http(http) = &mut conn.protocol {
         let max = kit.shared.config.requests_per_connection_max;
-        if kit.is_stopping || (max > 0 && http.requests() >= max) {
+        if max > 0 && http.requests() >= max {
             http.close_after_answer();
         }
     }
@@ -158,6 +158,9 @@ pub(super) fn answer<S>(conn: &mut Conn<S>, kit: &mut Kit) {
     let Protocol::Http(http) = &mut conn.protocol else {
         return;
     };
+    if kit.is_stopping {
+        http.close_after_answer();
+    }
     count(&kit.shared.counters[kit.index], kit.response.status);
     http.respond(
         &mut kit.response,

@@ -12,7 +12,9 @@
 use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant, SystemTime};
+#[cfg(feature = "store")]
+use std::time::Duration;
+use std::time::{Instant, SystemTime};
 
 use pumice_conn_pool::{BufferPool, BufferPoolConfig, Key, Pool, PoolConfig};
 use pumice_event_loop::{Event, EventLoop, ListenerId, Mailbox, Platform, Ready, Sender};
@@ -160,6 +162,9 @@ impl Kit {
     }
 }
 
+/// How to reach another worker: for newcomers, and for all else.
+pub(crate) type Colleague<P> = (Sender<Newcomer<<P as Platform>::Stream>>, Sender<Message>);
+
 /// One worker.
 #[derive(Debug)]
 pub(crate) struct Worker<P: Platform> {
@@ -169,9 +174,11 @@ pub(crate) struct Worker<P: Platform> {
     /// Connections that a full worker accepted.
     newcomers: Mailbox<Newcomer<P::Stream>>,
     /// The other workers, to hand newcomers to and to tell of room.
-    others: Vec<(Sender<Newcomer<P::Stream>>, Sender<Message>)>,
+    others: Vec<Colleague<P>>,
     listeners: Vec<(ListenerId, usize)>,
     is_paused: bool,
+    /// When the log last said that there are no descriptors.
+    warned_at: Option<Instant>,
     /// Connections whose turn was cut short.
     again: Vec<Key>,
     /// When connections that are still busy are closed anyway.
@@ -209,7 +216,7 @@ impl<P: Platform> Worker<P> {
     pub(crate) fn new(
         seat: Seat<P>,
         listeners: Vec<(P::Listener, usize)>,
-        others: Vec<(Sender<Newcomer<P::Stream>>, Sender<Message>)>,
+        others: Vec<Colleague<P>>,
         kit: Kit,
     ) -> std::io::Result<Self> {
         let Seat {
@@ -236,6 +243,7 @@ impl<P: Platform> Worker<P> {
             others,
             listeners,
             is_paused: false,
+            warned_at: None,
             again: Vec::new(),
             stop_at: None,
             kit,

@@ -111,31 +111,26 @@ pub(super) fn end<S>(conn: &mut Conn<S>, kit: &mut Kit, stream_key: Key) {
     }
 }
 
-/// Has portions read for the streams of `conn`, as many as its outbox has room for.
-pub(super) fn pull<S>(conn: &mut Conn<S>, key: Key, kit: &mut Kit) {
-    let _ = key;
-    let of_wire = match &conn.protocol {
-        Protocol::Frames(frames) => frames.session.streams.len(),
-        Protocol::Unknown | Protocol::Http(_) => 0,
+/// Has portions read for the streams of `conn`, each in its turn, as many as its outbox has room for.
+pub(super) fn pull<S>(conn: &mut Conn<S>, kit: &mut Kit) {
+    let (count, first) = match &conn.protocol {
+        Protocol::Frames(frames) => (frames.session.streams.len(), frames.session.next_pull),
+        Protocol::Unknown | Protocol::Http(_) => (usize::from(conn.store.stream.is_some()), 0),
     };
-    if of_wire == 0 && conn.store.stream.is_none() {
-        return;
-    }
     let max = kit.shared.config.outbox_bytes_max;
-    for index in 0..of_wire.max(1) {
+    for step in 0..count {
         // A first portion is always due when nothing is on its way: a small bound must not stop a stream.
         let committed = conn.out.pending() + conn.store.reserved;
         if committed > 0 && committed + PORTION_BYTES > max {
             return;
         }
+        let index = (first + step) % count;
         let stream_key = match &conn.protocol {
-            Protocol::Frames(frames) => {
-                frames.session.streams.get(index).map(|&(_, stream)| stream)
-            }
-            Protocol::Unknown | Protocol::Http(_) => conn.store.stream,
-        };
-        let Some(stream_key) = stream_key else {
-            return;
+            Protocol::Frames(frames) => frames.session.streams[index].1,
+            Protocol::Unknown | Protocol::Http(_) => match conn.store.stream {
+                Some(stream) => stream,
+                None => return,
+            },
         };
         let Some(stream) = kit
             .store
@@ -147,6 +142,9 @@ pub(super) fn pull<S>(conn: &mut Conn<S>, key: Key, kit: &mut Kit) {
         match std::mem::replace(&mut stream.state, State::Running) {
             State::Ready(reading) => {
                 conn.store.reserved += PORTION_BYTES;
+                if let Protocol::Frames(frames) = &mut conn.protocol {
+                    frames.session.next_pull = index + 1;
+                }
                 let job = Job::Read(ReadJob {
                     stream: stream_key,
                     reading,

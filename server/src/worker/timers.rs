@@ -10,6 +10,7 @@ use super::{Kit, Worker};
 use crate::close::CloseReason;
 use crate::conn::{Conn, FrameConn, Life, Protocol, timer};
 use crate::proto::http::HttpTimer;
+#[cfg(feature = "store")]
 use crate::shared::Speaks;
 
 /// The earliest timer of `conn`: its list and its deadline.
@@ -63,7 +64,7 @@ fn next_of_frames<S>(conn: &Conn<S>, frames: &FrameConn, kit: &Kit) -> Option<(u
     } else {
         let is_shared = kit.shared.sites[conn.site].speaks == Speaks::Auto;
         let timeout = set(store.config.handshake_timeout)
-            .or(is_shared.then_some(kit.shared.config.head_timeout));
+            .or_else(|| is_shared.then_some(kit.shared.config.head_timeout));
         timeout.map(|timeout| (timer::HEAD, conn.since + timeout))
     };
     let idle = (session.is_established && !session.is_active() && !conn.store.has_stalled())

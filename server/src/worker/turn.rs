@@ -63,9 +63,10 @@ pub(super) fn turn<S: Stream>(conn: &mut Conn<S>, key: Key, kit: &mut Kit) -> Ve
             kit.counters().bytes_written.add(sent as u64);
         }
         #[cfg(feature = "store")]
-        super::streams::pull(conn, key, kit);
-        // The flush may have made the room that buffered input waits for.
-        let can_take_more = !could_take && wants_input(conn, kit) && !conn.input.is_empty();
+        super::streams::pull(conn, kit);
+        // The flush may have made the room that input waits for, and nobody reports that input again.
+        let has_input = !conn.input.is_empty() || conn.ready.is_readable();
+        let can_take_more = !could_take && has_input && wants_input(conn, kit);
         if !can_take_more {
             break;
         }
