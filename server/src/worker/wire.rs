@@ -46,8 +46,10 @@ pub(super) fn on_frame<S: Stream>(conn: &mut Conn<S>, key: Key, kit: &mut Kit, p
                     bad_request(conn, request_id, &message)
                 }
                 RequestError::Invalid { request_id, .. } => refuse_hello(conn, request_id),
-                RequestError::Malformed { request_id, .. } => {
-                    bad_request(conn, request_id, &message);
+                // Nothing of a frame that doesn't decode is to be trusted, an id that stood in it no more than the
+                // rest; 0 tells a client that the answer is about the connection.
+                RequestError::Malformed { .. } => {
+                    bad_request(conn, 0, &message);
                     close_after_output(conn, CloseReason::BadInput);
                 }
             };
