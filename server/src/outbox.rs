@@ -56,6 +56,8 @@ pub(crate) struct Outbox {
     written: usize,
     /// Whether that piece was the control lane; the bulk lane has the next turn then.
     was_control: bool,
+    /// Whether the lanes have turns. If not, what is in the control lane was put before what is in the bulk lane.
+    overtakes: bool,
     control: Vec<u8>,
     /// Boxed although it is on the heap already, since most connections never have one: an idle connection pays 8 bytes for it.
     #[expect(clippy::box_collection, reason = "32 bytes of each idle connection")]
@@ -73,8 +75,13 @@ impl Outbox {
         self.pending == 0
     }
 
-    /// Appends to the control lane through `put`.
+    /// Appends to the control lane through `put`: what is queued in the bulk lane may be overtaken.
     pub(crate) fn control<R>(&mut self, put: impl FnOnce(&mut Vec<u8>) -> R) -> R {
+        self.overtakes = true;
+        self.put_control(put)
+    }
+
+    fn put_control<R>(&mut self, put: impl FnOnce(&mut Vec<u8>) -> R) -> R {
         let before = self.control.len();
         let result = put(&mut self.control);
         self.pending += self.control.len() - before;
@@ -84,7 +91,7 @@ impl Outbox {
     /// Appends behind everything that is queued, through `put`.
     pub(crate) fn tail<R>(&mut self, put: impl FnOnce(&mut Vec<u8>) -> R) -> R {
         let Some(bulk) = self.bulk.as_mut().filter(|bulk| !bulk.is_empty()) else {
-            return self.control(put);
+            return self.put_control(put);
         };
         if !matches!(bulk.back(), Some(Chunk::Owned(_))) {
             bulk.push_back(Chunk::default());
@@ -181,7 +188,7 @@ impl Outbox {
         let spent = std::mem::take(&mut self.writing);
         let bulk = self.bulk.as_mut().filter(|bulk| !bulk.is_empty());
         let from_control = match bulk {
-            Some(_) if self.control.is_empty() || self.was_control => false,
+            Some(_) if self.control.is_empty() || (self.was_control && self.overtakes) => false,
             _ if !self.control.is_empty() => true,
             _ => {
                 self.keep_spent(spent);

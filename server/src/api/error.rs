@@ -51,15 +51,6 @@ impl ApiError {
         Self::new(400, "empty", "events: an append needs at least one event")
     }
 
-    /// 401: no token, or one that isn't known. The caller adds `WWW-Authenticate: Bearer`.
-    pub(crate) fn unauthorized() -> Self {
-        Self::new(
-            401,
-            "unauthenticated",
-            "this server wants a token it knows: send `Authorization: Bearer …`",
-        )
-    }
-
     /// 403: a page of another origin, or a foreign `Host` on a loopback listener; `message` says which.
     pub(crate) fn forbidden(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(403, "forbidden", message)
@@ -168,19 +159,6 @@ impl ApiError {
             "unsupported_media_type",
             "the body's type is not read here: send `Content-Type: application/json`",
         )
-    }
-
-    /// 429: over a rate limit.
-    pub(crate) fn too_many_requests(retry_after_secs: u32) -> Self {
-        Self {
-            retryable: true,
-            retry_after_secs: Some(retry_after_secs),
-            ..Self::new(
-                429,
-                "too_many_requests",
-                "too many requests, wait and send it again",
-            )
-        }
     }
 
     /// 503: certainly not in the store, now or later. Safe to send again.

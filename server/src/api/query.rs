@@ -25,6 +25,7 @@ const PAIRWISE_MAX: usize = 16;
 ///
 /// # Errors
 /// 400 with the path of the field that is wrong.
+#[cfg(test)]
 pub(crate) fn parse_query(text: &[u8]) -> Result<Query, ApiError> {
     parse_query_of(text, "")
 }

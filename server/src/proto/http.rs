@@ -61,9 +61,7 @@ enum State {
     Head,
     Body,
     Busy,
-    Streaming {
-        chunked: bool,
-    },
+    Streaming { chunked: bool },
     Closing,
 }
 

@@ -242,6 +242,14 @@ fn events<S>(
     request: &Request<'_>,
 ) -> Result<(), ApiError> {
     let is_stream = accepts(request, NDJSON);
+    if !is_stream
+        && request.header("accept").is_some()
+        && ![JSON, "application/*", "*/*"]
+            .iter()
+            .any(|media_type| accepts(request, media_type))
+    {
+        return Err(ApiError::not_acceptable());
+    }
     let params = parse_events_params(request.query(), (!is_stream).then_some(PAGE_EVENTS_MAX))?;
     let (limit, format) = if is_stream {
         (params.limit, Format::Ndjson)
@@ -267,7 +275,7 @@ fn events<S>(
     begin(conn, key, kit, Reading::new(cursor, format), false)
 }
 
-/// Whether the client asks for this type by name; wildcards mean the default.
+/// Whether the client's `Accept` lists this media range.
 fn accepts(request: &Request<'_>, media_type: &str) -> bool {
     let accept = request.header("accept").unwrap_or_default();
     accept.split(|&byte| byte == b',').any(|range| {
