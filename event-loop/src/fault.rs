@@ -7,6 +7,8 @@ use std::io;
 pub(crate) enum Fault {
     /// Nobody waits.
     Empty,
+    /// A signal's: once more.
+    Signal,
     /// The newcomer's, or its network's: on to the next one.
     Newcomer,
     /// The process or the system has run out of something: rest.
@@ -40,11 +42,11 @@ impl Fault {
         }
         match error.kind() {
             io::ErrorKind::WouldBlock => Self::Empty,
+            io::ErrorKind::Interrupted => Self::Signal,
             io::ErrorKind::OutOfMemory => Self::Exhausted,
             io::ErrorKind::ConnectionAborted
             | io::ErrorKind::ConnectionReset
             | io::ErrorKind::HostUnreachable
-            | io::ErrorKind::Interrupted
             | io::ErrorKind::NetworkDown
             | io::ErrorKind::NetworkUnreachable
             // A firewall's rule on Linux.
@@ -64,7 +66,7 @@ mod tests {
         let kinds = [
             (io::ErrorKind::WouldBlock, Fault::Empty),
             (io::ErrorKind::ConnectionAborted, Fault::Newcomer),
-            (io::ErrorKind::Interrupted, Fault::Newcomer),
+            (io::ErrorKind::Interrupted, Fault::Signal),
             (io::ErrorKind::OutOfMemory, Fault::Exhausted),
             (io::ErrorKind::InvalidInput, Fault::Listener),
         ];

@@ -255,3 +255,41 @@ fn remove_abandoned(path: &Path) -> io::Result<()> {
         )),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_without_ipv6_is_said_to_be_one() {
+        let any: SocketAddr = "[::]:80".parse().unwrap();
+        let loopback: SocketAddr = "[::1]:80".parse().unwrap();
+        // With the protocol switched off, and in a network namespace that has no address yet.
+        let errors = [
+            (any, io::Error::from_raw_os_error(EAFNOSUPPORT)),
+            (loopback, io::ErrorKind::AddrNotAvailable.into()),
+        ];
+        for (addr, error) in errors {
+            let text = explain(addr, error).to_string();
+            let expected = format!(
+                "cannot listen on {addr}: this host has no IPv6; use an IPv4 address such as 0.0.0.0"
+            );
+            assert_eq!(text, expected);
+        }
+    }
+
+    #[test]
+    fn an_address_of_another_host_is_not_blamed_on_ipv6() {
+        let addr: SocketAddr = "[2001:db8::1]:80".parse().unwrap();
+        let error = explain(addr, io::ErrorKind::AddrNotAvailable.into());
+        assert_eq!(error.kind(), io::ErrorKind::AddrNotAvailable);
+        let text = error.to_string();
+        assert!(
+            text.starts_with("cannot listen on [2001:db8::1]:80: "),
+            "{text}"
+        );
+        assert!(!text.contains("no IPv6"), "{text}");
+        let source = error.get_ref().and_then(|error| error.source());
+        assert!(source.is_some(), "the system's own error is kept");
+    }
+}

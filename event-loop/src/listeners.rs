@@ -156,6 +156,7 @@ impl<P: Platform> Listeners<P> {
                     entry.is_ready = false;
                     return Ok(Accept::Empty);
                 }
+                Fault::Signal => {}
                 Fault::Newcomer => entry.stats.aborted += 1,
                 Fault::Exhausted => {
                     entry.shed(platform, &config.shed_answer);
@@ -311,6 +312,7 @@ impl<P: Platform> Entry<P> {
                     false
                 }
                 Err(error) => match Fault::of(&error) {
+                    Fault::Signal => false,
                     Fault::Newcomer => {
                         self.stats.aborted += 1;
                         false

@@ -205,3 +205,8 @@ impl<T> fmt::Debug for Sender<T> {
         f.debug_struct("Sender").finish_non_exhaustive()
     }
 }
+
+#[cfg(all(test, loom))]
+mod models;
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -424,3 +424,6 @@ impl Stream for MioStream {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,7 +18,8 @@ pub struct Faults {
     pub delay: u32,
     /// A socket's readiness is told by a later poll, behind that of others.
     pub hold: u32,
-    /// A poll shows a watched stream as ready that isn't, or returns with nothing.
+    /// A poll shows a watched stream as ready that isn't, or returns with nothing. Such events also hide it when
+    /// code misses a real one, so some worlds should be without.
     pub spurious: u32,
     /// A poll shows a token that was deregistered some time ago.
     pub stale: u32,

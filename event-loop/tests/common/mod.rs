@@ -1,6 +1,6 @@
 //! What the tests share: one rig per platform, and an echo server that is written for either.
 
-#![allow(dead_code)] // Each test binary uses its part.
+#![allow(dead_code, unused_imports)] // Each test binary uses its part.
 
 mod echo;
 mod rigs;
