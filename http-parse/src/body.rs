@@ -25,7 +25,7 @@ const SIZE_DIGITS_MAX: u8 = 16;
 enum State {
     Length,
     Size,
-    /// Whitespace before a `;` or `=`; see `Extension`.
+    /// Behind the size, in what nobody reads.
     Extension(Extension),
     SizeLf,
     Data,
@@ -279,7 +279,6 @@ impl BodyDecoder {
         };
         let is_token = bytes::is(byte, TOKEN);
         let next = match (place, byte) {
-            // Without this, megabytes could be sent for each byte of data.
             (_, b'\n') => return Err(Error::BareLf),
             (Name | Value | AfterQuoted, b'\r') => {
                 self.state = State::SizeLf;
@@ -300,6 +299,7 @@ impl BodyDecoder {
             (Value | AfterQuoted, b' ' | b'\t') => BeforeSemicolon,
             _ => return Err(Error::InvalidChunkExtension),
         };
+        // Without a bound, megabytes could be sent for each byte of data.
         self.extension_bytes += 1;
         if self.extension_bytes > limits.chunk_extension_bytes_max {
             return Err(Error::ChunkExtensionsTooLong);

@@ -63,27 +63,129 @@ pub(crate) fn is(byte: u8, class: u8) -> bool {
 
 /// The first position from `from` on whose byte isn't of `class`, or the end.
 pub(crate) fn skip(buf: &[u8], from: usize, class: u8) -> usize {
-    let rest = &buf[from..];
-    let run = rest.iter().position(|&byte| !is(byte, class));
-    from + run.unwrap_or(rest.len())
+    let mut at = from;
+    // Whole arrays need one check of bounds for all their bytes.
+    while let Some(block) = buf[at..].first_chunk::<8>() {
+        if let Some(run) = block.iter().position(|&byte| !is(byte, class)) {
+            return at + run;
+        }
+        at += 8;
+    }
+    skip_bytes(buf, at, class)
 }
 
-/// The range without optional whitespace (RFC 9110 §5.6.3) at both ends.
-pub(crate) fn trim(buf: &[u8], mut start: usize, mut end: usize) -> (usize, usize) {
-    let is_space = |byte: u8| byte == b' ' || byte == b'\t';
-    while start < end && is_space(buf[start]) {
-        start += 1;
+fn skip_bytes(buf: &[u8], from: usize, class: u8) -> usize {
+    let mut at = from;
+    while at < buf.len() && is(buf[at], class) {
+        at += 1;
     }
-    while end > start && is_space(buf[end - 1]) {
-        end -= 1;
+    at
+}
+
+/// [`skip`] over bytes of class VALUE, first sixteen, then eight at a time.
+pub(crate) fn skip_value(buf: &[u8], from: usize) -> usize {
+    let is_control = |byte: u8| (byte < b' ' && byte != b'\t') || byte == 0x7f;
+    let mut at = from;
+    // A head that comes in small pieces shouldn't pay for the large steps.
+    if buf.len() - from < 8 {
+        return skip_bytes(buf, from, VALUE);
     }
-    (start, end)
+    loop {
+        // Without a way out in the middle, this loop becomes vector instructions.
+        while let Some(block) = buf[at..].first_chunk::<16>() {
+            if block
+                .iter()
+                .fold(false, |any, &byte| any | is_control(byte))
+            {
+                break;
+            }
+            at += 16;
+        }
+        at = skip_words(buf, at, VALUE, |word| below(word, b' ') | equal(word, 0x7f));
+        // The only control byte that a value may hold.
+        if buf.get(at) != Some(&b'\t') {
+            return at;
+        }
+        at += 1;
+    }
+}
+
+/// [`skip`] over bytes of class TARGET, eight at a time.
+pub(crate) fn skip_target(buf: &[u8], from: usize) -> usize {
+    skip_words(buf, from, TARGET, |word| {
+        below(word, 0x21) | equal(word, 0x7f) | equal(word, b'#') | (word & HIGHS)
+    })
+}
+
+/// One in each byte of a word.
+const ONES: u64 = 0x0101_0101_0101_0101;
+/// The highest bit of each byte of a word.
+const HIGHS: u64 = 0x8080_8080_8080_8080;
+
+/// Sets the highest bit of each byte that is below `bound`, which is at most 128. A borrow may set
+/// bits above the lowest one set, so only that one says something.
+fn below(word: u64, bound: u8) -> u64 {
+    word.wrapping_sub(ONES * u64::from(bound)) & !word & HIGHS
+}
+
+/// The same for each byte that equals `byte`.
+fn equal(word: u64, byte: u8) -> u64 {
+    below(word ^ (ONES * u64::from(byte)), 1)
+}
+
+/// The first position from `from` on whose byte `stops` marks, or the end. `class` says the same
+/// for the bytes that don't fill a word.
+fn skip_words(buf: &[u8], from: usize, class: u8, stops: impl Fn(u64) -> u64) -> usize {
+    let mut at = from;
+    while let Some(bytes) = buf[at..].first_chunk() {
+        let marks = stops(u64::from_le_bytes(*bytes));
+        if marks != 0 {
+            return at + marks.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    skip_bytes(buf, at, class)
+}
+
+/// Whether `text` is `lower`, a name of letters and hyphens, in any case. `text` is a token, so
+/// that setting one bit makes no other byte a letter or a hyphen.
+pub(crate) fn is_name(text: &[u8], lower: &[u8]) -> bool {
+    const CASE: u64 = ONES * 0x20;
+    if text.len() != lower.len() {
+        return false;
+    }
+    let word = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes) | CASE;
+    let (Some(text_end), Some(lower_end)) = (text.last_chunk(), lower.last_chunk()) else {
+        return text
+            .iter()
+            .zip(lower)
+            .all(|(byte, lower)| byte | 0x20 == *lower);
+    };
+    let mut texts = text.as_chunks().0.iter().zip(lower.as_chunks().0);
+    texts.all(|(text, lower)| word(text) == word(lower)) && word(text_end) == word(lower_end)
+}
+
+/// `value` without optional whitespace (RFC 9110 §5.6.3) at both ends.
+pub(crate) fn trim(value: &[u8]) -> &[u8] {
+    trim_end(trim_start(value))
+}
+
+pub(crate) fn trim_start(mut value: &[u8]) -> &[u8] {
+    // Of the bytes in a value, SP and HTAB are the only ones up to SP.
+    while let [..=b' ', rest @ ..] = value {
+        value = rest;
+    }
+    value
+}
+
+pub(crate) fn trim_end(mut value: &[u8]) -> &[u8] {
+    while let [rest @ .., ..=b' '] = value {
+        value = rest;
+    }
+    value
 }
 
 /// The elements of a comma-separated list, without the whitespace around them.
 pub(crate) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
-    value.split(|&byte| byte == b',').map(|element| {
-        let (start, end) = trim(element, 0, element.len());
-        &element[start..end]
-    })
+    value.split(|&byte| byte == b',').map(trim)
 }

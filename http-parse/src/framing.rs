@@ -92,8 +92,7 @@ impl Meaning {
             let (name, parameters) = coding.split_at(name_end);
             // `chunked` has no parameters (RFC 9112 §7).
             let is_known = name.is_empty() || name.eq_ignore_ascii_case(b"chunked");
-            let (start, _) = bytes::trim(parameters, 0, parameters.len());
-            let is_coding = matches!(parameters.get(start), None | Some(b';'));
+            let is_coding = matches!(bytes::trim(parameters), [] | [b';', ..]);
             return match is_coding && !is_known {
                 true => Err(Error::UnknownTransferCoding),
                 false => Err(Error::InvalidTransferEncoding),
@@ -104,12 +103,12 @@ impl Meaning {
 
     fn take_connection(&mut self, value: &[u8]) {
         for option in bytes::list(value) {
-            if option.eq_ignore_ascii_case(b"close") {
-                self.has_close = true;
-            } else if option.eq_ignore_ascii_case(b"keep-alive") {
-                self.has_keep_alive = true;
-            } else if option.eq_ignore_ascii_case(b"upgrade") {
-                self.has_upgrade_option = true;
+            // Most values are one of these, so the length picks what to compare with.
+            match option.len() {
+                5 => self.has_close |= option.eq_ignore_ascii_case(b"close"),
+                7 => self.has_upgrade_option |= option.eq_ignore_ascii_case(b"upgrade"),
+                10 => self.has_keep_alive |= option.eq_ignore_ascii_case(b"keep-alive"),
+                _ => {}
             }
         }
     }

@@ -18,7 +18,7 @@ const KNOWN_COUNT: usize = Known::ALL.len();
 /// It owns one `Vec` of fields, which [`HeadParser::parse`](crate::HeadParser::parse) empties and
 /// fills again: a head that is reused allocates no more once it has seen its longest request. What
 /// it says about the request is whole only after the parser returned `Ok(Some(_))`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
     pub(crate) fields: Vec<Field>,
     /// For each known name, 1 + the index of its first field, or 0.
@@ -132,14 +132,19 @@ impl Head {
     }
 
     /// Adds a field and takes in what it means.
-    pub(crate) fn add(&mut self, buf: &[u8], field: Field, limits: &Limits) -> Result<(), Error> {
-        if let Some(known) = Known::of(&buf[field.name as usize..field.name_end as usize]) {
+    pub(crate) fn add(
+        &mut self,
+        field: Field,
+        name: &[u8],
+        value: &[u8],
+        limits: &Limits,
+    ) -> Result<(), Error> {
+        if let Some(known) = Known::of(name) {
             let place = &mut self.known[known as usize];
             let is_repeated = *place != 0;
             if !is_repeated {
                 *place = self.fields.len() as u16 + 1;
             }
-            let value = &buf[field.value as usize..field.value_end as usize];
             self.meaning
                 .take(known, value, is_repeated, self.version, limits)?;
         }
@@ -254,13 +259,10 @@ impl<'a> RequestHead<'a> {
         Some(self.bytes(field.value, field.value_end))
     }
 
-    /// The value of the first field of this name, in any case: a search through all fields, unless
-    /// the name is a [`Known`] one.
+    /// The value of the first field of this name, in any case: a search through all fields, which
+    /// [`field`](Self::field) spares for [`Known`] names.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&'a [u8]> {
-        if let Some(known) = Known::of(name.as_bytes()) {
-            return self.field(known);
-        }
         self.get_all(name).next()
     }
 

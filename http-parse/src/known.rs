@@ -1,5 +1,7 @@
 //! Field names that a server asks for again and again, each with a place of its own in the head.
 
+use crate::bytes;
+
 macro_rules! known {
     ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
         /// A field name that the parser notes the place of, so that asking for it costs no search.
@@ -65,9 +67,8 @@ known! {
 }
 
 impl Known {
-    /// The known name that `name` spells, in any case.
-    #[must_use]
-    pub fn of(name: &[u8]) -> Option<Self> {
+    /// The known name that `name`, a token, spells in any case.
+    pub(crate) fn of(name: &[u8]) -> Option<Self> {
         let last = name.last()? | 0x20;
         // Length and last letter leave one candidate, or two that the first letter tells apart.
         let candidate = match (name.len(), last) {
@@ -109,8 +110,7 @@ impl Known {
             (30, b's') => Self::AccessControlRequestHeaders,
             _ => return None,
         };
-        name.eq_ignore_ascii_case(candidate.name().as_bytes())
-            .then_some(candidate)
+        bytes::is_name(name, candidate.name().as_bytes()).then_some(candidate)
     }
 }
 
