@@ -33,8 +33,9 @@ const OUTSIDE: [&str; 16] = [
 
 /// Code of the server that may hold sockets: `NAME.rs` and the folder `NAME/` in `server/src`. Everything else works on
 /// bytes and keys, or a connection could be written to behind its worker's back.
-const SOCKET_HOLDERS: [&str; 2] = [
-    // Accepts, registers and closes.
+const SOCKET_HOLDERS: [&str; 3] = [
+    // Binds the listeners and hands them to the workers.
+    "server", // Accepts, registers and closes.
     "worker", // Reads and writes.
     "conn",
 ];
