@@ -54,12 +54,35 @@ impl fmt::Debug for Site {
 }
 
 /// What the workers tell one another of their room.
+///
+/// Who gives a place back looks for paused workers afterwards, and who pauses looks for places afterwards: with
+/// sequentially consistent operations at least one of them sees the other.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Room {
-    pub(crate) open: AtomicUsize,
+    /// Connections, and places counted for newcomers on their way.
+    open: AtomicUsize,
     /// The worker has stopped accepting, since neither it nor any other had room.
     pub(crate) is_paused: AtomicBool,
+}
+
+impl Room {
+    /// Connections, those on their way included.
+    pub(crate) fn open(&self) -> usize {
+        self.open.load(Ordering::SeqCst)
+    }
+
+    /// Counts one connection more, unless there are `max`.
+    pub(crate) fn take(&self, max: usize) -> bool {
+        let more = |open| (open < max).then_some(open + 1);
+        let order = Ordering::SeqCst;
+        self.open.fetch_update(order, order, more).is_ok()
+    }
+
+    /// Counts one connection less.
+    pub(crate) fn give_back(&self) {
+        self.open.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 /// What all workers see.
@@ -81,20 +104,20 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Connections open over all workers.
-    pub(crate) fn open_connections(&self) -> usize {
-        self.rooms
+    /// Connections open over all workers. Not the sum of the rooms, which count places for newcomers that never come.
+    pub(crate) fn open_connections(&self) -> u64 {
+        self.counters
             .iter()
-            .map(|room| room.open.load(Ordering::Relaxed))
+            .map(|counters| counters.connections_open.value())
             .sum()
     }
 
     /// The bound on them; `None` where each worker has its own.
-    pub(crate) fn connections_max(&self) -> Option<usize> {
+    pub(crate) fn connections_max(&self) -> Option<u64> {
         #[cfg(feature = "store")]
         if let Some(store) = &self.store {
             let max = store.config.connections_max;
-            return Some(if max == 0 { usize::MAX } else { max });
+            return Some(if max == 0 { u64::MAX } else { max as u64 });
         }
         None
     }

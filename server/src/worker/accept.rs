@@ -25,30 +25,25 @@ impl<P: Platform> Worker<P> {
         };
         loop {
             // Before the accept: a client is better off in the system's queue than accepted and not served.
-            let roomy = if self.pool.is_full() {
-                self.roomiest()
-            } else {
-                None
-            };
-            if self.pool.is_full() && roomy.is_none() {
+            let Some(place) = self.take_place() else {
                 return self.pause();
-            }
+            };
             match self.events.accept(id) {
                 Ok(Accept::Stream(stream)) => {
                     let newcomer = Newcomer { stream, site };
-                    match roomy {
-                        None => self.welcome(newcomer),
+                    if place == self.kit.index {
+                        self.welcome(newcomer);
+                    } else {
                         // Only a worker that has returned takes no more, and then the server stops.
-                        Some(other) => drop(self.others[other].0.send(newcomer)),
+                        drop(self.others[place].0.send(newcomer));
                     }
+                    continue;
                 }
-                Ok(Accept::Empty | Accept::Busy) => return,
-                Ok(Accept::BackedOff) => return self.warn_of_descriptors(),
-                Err(error) => {
-                    tracing::error!(%error, "a listener failed");
-                    return;
-                }
+                Ok(Accept::Empty | Accept::Busy) => {}
+                Ok(Accept::BackedOff) => self.warn_of_descriptors(),
+                Err(error) => tracing::error!(%error, "a listener failed"),
             }
+            return self.give_back_place(place);
         }
     }
 
@@ -64,38 +59,58 @@ impl<P: Platform> Worker<P> {
         }
     }
 
-    /// The other worker with the fewest connections, if it has room.
-    fn roomiest(&self) -> Option<usize> {
+    /// Counts a place for one more connection: at this worker, else at the one with the fewest. Returns that worker's
+    /// index, or `None` when all are full.
+    ///
+    /// Counted before it is filled, so that a burst can't be sent to a place that only one of them finds free.
+    fn take_place(&self) -> Option<usize> {
         let rooms = &self.kit.shared.rooms;
-        let open = |worker: usize| rooms[worker].open.load(Ordering::Relaxed);
-        (0..rooms.len())
-            .filter(|&worker| worker != self.kit.index)
-            .min_by_key(|&worker| open(worker))
-            .filter(|&worker| open(worker) < self.kit.shared.config.connections_max)
+        let max = self.kit.shared.config.connections_max;
+        if rooms[self.kit.index].take(max) {
+            return Some(self.kit.index);
+        }
+        // A try that fails means that somebody else got that place.
+        while let Some(roomiest) = self.roomiest() {
+            if rooms[roomiest].take(max) {
+                return Some(roomiest);
+            }
+        }
+        None
     }
 
-    /// Takes a connection in and serves what it has sent already.
+    /// The worker with the fewest connections, if it has room.
+    fn roomiest(&self) -> Option<usize> {
+        let rooms = &self.kit.shared.rooms;
+        (0..rooms.len())
+            .min_by_key(|&worker| rooms[worker].open())
+            .filter(|&worker| rooms[worker].open() < self.kit.shared.config.connections_max)
+    }
+
+    /// A place is free again: whoever paused may accept, here or for the worker whose place it is.
+    pub(super) fn give_back_place(&mut self, worker: usize) {
+        self.kit.shared.rooms[worker].give_back();
+        self.on_room();
+    }
+
+    /// Takes a connection in, whose place has been counted, and serves what it has sent already.
     pub(super) fn welcome(&mut self, newcomer: Newcomer<P::Stream>) {
         let counters = &self.kit.shared.counters[self.kit.index];
         if let Some(max) = self.kit.shared.connections_max()
             && self.kit.shared.open_connections() >= max
         {
             counters.connections_refused.increment();
-            return;
+            return self.give_back_place(self.kit.index);
         }
         let Ok(key) = self.pool.acquire() else {
-            // A worker that handed it over saw room that was taken meanwhile.
+            debug_assert!(false, "the pool has a slot for each place");
             counters.connections_refused.increment();
-            return;
+            return self.give_back_place(self.kit.index);
         };
         let Some(conn) = self.pool.get_mut(key) else {
             return;
         };
         counters.connections_accepted.increment();
         counters.connections_open.increment();
-        self.kit.shared.rooms[self.kit.index]
-            .open
-            .fetch_add(1, Ordering::Relaxed);
         #[cfg(feature = "store")]
         if let Some(store) = &self.kit.shared.store {
             let (idle, interval) = (store.config.keepalive_idle, store.config.keepalive_interval);
@@ -116,7 +131,7 @@ impl<P: Platform> Worker<P> {
             for &(id, _) in &self.listeners {
                 self.events.pause(id);
             }
-            // A worker that got room before it could see the flag told nobody.
+            // Whoever gave a place back before it could see the flag told nobody.
             if self.roomiest().is_some() {
                 self.resume();
             }
@@ -135,8 +150,7 @@ impl<P: Platform> Worker<P> {
         }
     }
 
-    /// A connection was closed: whoever paused may accept again, here or for this worker to take.
-    pub(super) fn on_room(&mut self) {
+    fn on_room(&mut self) {
         self.resume();
         for (worker, room) in self.kit.shared.rooms.iter().enumerate() {
             if worker != self.kit.index && room.is_paused.load(Ordering::SeqCst) {

@@ -11,7 +11,6 @@
 
 use std::mem;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 #[cfg(feature = "store")]
 use std::time::Duration;
 use std::time::{Instant, SystemTime};
@@ -427,10 +426,7 @@ impl<P: Platform> Worker<P> {
         reason.counter(self.kit.counters()).increment();
         self.kit.counters().connections_open.decrement();
         self.pool.release(key);
-        self.kit.shared.rooms[self.kit.index]
-            .open
-            .fetch_sub(1, Ordering::Relaxed);
-        self.on_room();
+        self.give_back_place(self.kit.index);
     }
 
     fn begin_stop(&mut self) {
