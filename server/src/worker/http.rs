@@ -99,25 +99,32 @@ fn dispatch<S: Stream>(
         }
     }
     match &kit.shared.sites[conn.site].service {
-        Service::Handler(handler) => match handler.execution(request) {
-            Execution::Inline => {
-                let response = &mut kit.response;
-                response.reset();
-                let handled =
-                    panic::catch_unwind(AssertUnwindSafe(|| handler.handle(request, response)));
-                if handled.is_err() {
-                    note_panic(&kit.shared.counters[kit.index], response);
+        Service::Handler(handler) => {
+            let response = &mut kit.response;
+            response.reset();
+            // Where it runs is up to the user's code too, which may panic there.
+            let handled = panic::catch_unwind(AssertUnwindSafe(|| {
+                let execution = handler.execution(request);
+                if execution == Execution::Inline {
+                    handler.handle(request, response);
                 }
-                answer(conn, kit);
-                None
+                execution
+            }));
+            match handled {
+                Ok(Execution::Offloaded) => {
+                    return Some(HandleJob {
+                        conn: key,
+                        request: Box::default(),
+                        handler: std::sync::Arc::clone(handler),
+                        peer: *request.peer(),
+                    });
+                }
+                Ok(Execution::Inline) => {}
+                Err(_) => note_panic(&kit.shared.counters[kit.index], response),
             }
-            Execution::Offloaded => Some(HandleJob {
-                conn: key,
-                request: Box::default(),
-                handler: std::sync::Arc::clone(handler),
-                peer: *request.peer(),
-            }),
-        },
+            answer(conn, kit);
+            None
+        }
         #[cfg(feature = "store")]
         Service::Store => {
             super::routes::serve(conn, key, kit, request);

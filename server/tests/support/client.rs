@@ -269,6 +269,23 @@ impl Client {
         Answer { status, head, body }
     }
 
+    /// Takes one answer with a `Content-Length`, or `None` from a server that closed before its first byte; an answer
+    /// that is cut short fails.
+    #[track_caller]
+    pub(crate) fn try_answer(&mut self) -> Option<Answer> {
+        while self.buf.is_empty() {
+            match self.fill() {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    panic!("neither an answer nor an end")
+                }
+                Err(_) => return None,
+            }
+        }
+        Some(self.answer())
+    }
+
     /// Takes one answer to HEAD, which has no body.
     #[track_caller]
     pub(crate) fn head_answer(&mut self) -> Answer {

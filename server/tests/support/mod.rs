@@ -31,9 +31,15 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 #[track_caller]
 pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
+    let mut yields = 100;
     while !holds() {
         assert!(Instant::now() < deadline, "it never came to this: {what}");
-        thread::sleep(Duration::from_millis(2));
+        if yields > 0 {
+            yields -= 1;
+            thread::yield_now();
+        } else {
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 
@@ -58,8 +64,21 @@ pub(crate) fn cpu_time(task: &str) -> Duration {
     Duration::from_nanos(nanos.expect("a number of nanoseconds"))
 }
 
-/// Bytes that look like no others, so that a shift or a mix-up shows.
+/// Bytes that look like no others, so that a shift or a mix-up shows: noise, with a number every so often.
 pub(crate) fn pattern(len: usize, seed: u32) -> Vec<u8> {
+    let noise = noise(len.min(4_096), seed);
+    let mut bytes = Vec::with_capacity(len + noise.len() + 8);
+    let mut block = 0_u64;
+    while bytes.len() < len {
+        bytes.extend_from_slice(&noise);
+        bytes.extend_from_slice(&block.to_le_bytes());
+        block += 1;
+    }
+    bytes.truncate(len);
+    bytes
+}
+
+fn noise(len: usize, seed: u32) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9) | 1;
     let mut next = || {
         state ^= state << 13;

@@ -104,7 +104,7 @@ impl TestServer {
 
     /// Waits until the counters say so.
     #[track_caller]
-    pub(crate) fn wait_for(&self, what: &str, holds: impl Fn(&Totals) -> bool) {
+    pub(crate) fn wait_for(&self, what: &str, mut holds: impl FnMut(&Totals) -> bool) {
         wait_until(what, || holds(&self.totals()));
     }
 
