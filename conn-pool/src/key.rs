@@ -16,7 +16,7 @@
 /// unused index takes its place. So the pairs (index, generation) that a pool hands out are all
 /// different, for its whole life, and a stale key can't become a live one.
 ///
-/// What this costs: one retired slot's bookkeeping (40 bytes) in 2³² − 2 acquires. How long it lasts:
+/// What this costs: one retired slot's bookkeeping (32 bytes) in 2³² − 2 acquires. How long it lasts:
 /// a pool has at most 2³¹ slots at a time ([`PoolConfig::MAX_LIMIT`](crate::PoolConfig::MAX_LIMIT))
 /// and 2³² − 2 indices, so at least 2³¹ − 2 slots can be retired before an index is missing, which is
 /// more than 2⁶² acquires: at one every nanosecond, 146 years. Even then the pool is not wrong, but

@@ -15,35 +15,48 @@ use std::time::Instant;
 use crate::key::Key;
 use crate::list::{Links, List, NIL, Nodes};
 
-/// Which list a slot is on.
+/// Where a slot is. A number of a lane, or one of the constants: so that one comparison with the number
+/// of lanes tells both whether it is on a lane and whether that lane is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// Free, with a value that waits for its next use.
-    Warm,
-    /// Free, and its value was given back.
-    Cold,
-    /// Never used again: its generations are used up.
-    Retired,
-    /// In use, without a deadline.
-    Parked,
-    /// In use, with a deadline, on the lane of this number.
-    Timed(u16),
-}
+pub(crate) struct Place(u32);
 
 impl Place {
+    /// Lanes are numbered below this.
+    pub(crate) const LANES_MAX: usize = 1 << 16;
+    /// In use, without a deadline.
+    pub(crate) const PARKED: Self = Self(1 << 16);
+    /// Free, with a value that waits for its next use.
+    pub(crate) const WARM: Self = Self(1 << 17);
+    /// Free, and its value was given back.
+    pub(crate) const COLD: Self = Self(2 << 17);
+    /// Never used again: its generations are used up.
+    pub(crate) const RETIRED: Self = Self(3 << 17);
+
+    /// On the lane of this number.
+    pub(crate) fn lane(number: usize) -> Self {
+        debug_assert!(number < Self::LANES_MAX);
+        #[expect(clippy::cast_possible_truncation, reason = "asserted")]
+        Self(number as u32)
+    }
+
+    /// The number of the lane; no lane's if it is on none.
+    pub(crate) fn number(self) -> usize {
+        self.0 as usize
+    }
+
     pub(crate) fn is_in_use(self) -> bool {
-        matches!(self, Self::Parked | Self::Timed(_))
+        self.0 <= Self::PARKED.0
     }
 }
 
-/// What the pool knows of a slot, apart from its value: so that moving it along the lists reads half a
-/// cache line for each of three slots and nothing of the values.
+/// What a pool knows of a value. The value itself is elsewhere, so that moving a slot along the lists
+/// touches half a cache line for each of three slots, however large the values are.
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub(crate) links: Links,
     pub(crate) generation: u32,
     pub(crate) place: Place,
-    /// `Some` on a lane only.
+    /// `Some` once the slot has been on a lane; means something as long as it is.
     pub(crate) deadline: Option<Instant>,
 }
 
@@ -51,43 +64,34 @@ const _: () = assert!(size_of::<Slot>() <= 32);
 
 impl Slot {
     /// A slot that is on no list yet.
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(place: Place) -> Self {
         Self {
             links: Links::default(),
             generation: Key::GENERATION_FIRST,
-            place: Place::Cold,
+            place,
             deadline: None,
         }
     }
-}
 
-#[derive(Debug)]
-pub(crate) struct Slots(pub(crate) Vec<Slot>);
-
-impl Slots {
-    /// Numbers of slots end below those that stand for no node.
-    pub(crate) const LEN_MAX: usize = u32::MAX as usize - 1;
-
-    pub(crate) fn slot(&self, index: u32) -> &Slot {
-        &self.0[index as usize]
+    /// Whether `key` is the key of this slot's present use.
+    #[inline]
+    pub(crate) fn is_live(&self, key: Key) -> bool {
+        // A free slot's generation was not handed out yet, but `Key::from_bits` can make any key.
+        self.generation == key.generation() && self.place.is_in_use()
     }
 
-    pub(crate) fn slot_mut(&mut self, index: u32) -> &mut Slot {
-        &mut self.0[index as usize]
-    }
-
-    fn is_after(&self, index: u32, deadline: Instant) -> bool {
-        self.slot(index).deadline > Some(deadline)
+    fn is_after(&self, deadline: Instant) -> bool {
+        self.deadline.is_some_and(|mine| mine > deadline)
     }
 }
 
-impl Nodes for Slots {
+impl Nodes for [Slot] {
     fn links(&self, node: u32) -> &Links {
-        &self.slot(node).links
+        &self[node as usize].links
     }
 
     fn links_mut(&mut self, node: u32) -> &mut Links {
-        &mut self.slot_mut(node).links
+        &mut self[node as usize].links
     }
 }
 
@@ -108,39 +112,46 @@ impl Lane {
     }
 
     /// The first slot's deadline, which is the earliest.
-    pub(crate) fn first_deadline(&self, slots: &Slots) -> Option<Instant> {
-        slots.slot(self.list.front()?).deadline
+    pub(crate) fn first_deadline(&self, slots: &[Slot]) -> Option<Instant> {
+        slots[self.list.front()? as usize].deadline
     }
 
     /// Puts `index`, which is on no list, where its `deadline` belongs.
-    pub(crate) fn insert(&mut self, slots: &mut Slots, index: u32, deadline: Instant) {
-        slots.slot_mut(index).deadline = Some(deadline);
-        match self.list.back() {
-            Some(last) if slots.is_after(last, deadline) => {
-                let next = self.first_after(slots, last, deadline);
-                self.list.insert_before(slots, next, index);
-                self.finger = index;
-            }
-            _ => self.list.push_back(slots, index),
+    #[inline]
+    pub(crate) fn attach(&mut self, slots: &mut [Slot], index: u32, deadline: Instant) {
+        slots[index as usize].deadline = Some(deadline);
+        let last = self.list.tail();
+        if last != NIL && slots[last as usize].is_after(deadline) {
+            self.attach_early(slots, last, index, deadline);
+        } else {
+            self.list.attach_back(slots, index);
         }
     }
 
-    /// Takes `index` off this lane, which it is on.
-    pub(crate) fn remove(&mut self, slots: &mut Slots, index: u32) {
+    /// Takes `index` off this lane, which it is on, for who attaches it elsewhere at once.
+    #[inline]
+    pub(crate) fn detach(&mut self, slots: &mut [Slot], index: u32) {
         if self.finger == index {
-            self.finger = slots.slot(index).links.prev().unwrap_or(NIL);
+            self.finger = slots.links(index).prev().unwrap_or(NIL);
         }
-        self.list.remove(slots, index);
-        slots.slot_mut(index).deadline = None;
+        self.list.detach(slots, index);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn attach_early(&mut self, slots: &mut [Slot], last: u32, index: u32, deadline: Instant) {
+        let next = self.first_after(slots, last, deadline);
+        self.list.attach_before(slots, next, index);
+        self.finger = index;
     }
 
     /// Asserts the invariant; for tests.
-    pub(crate) fn check(&self, slots: &Slots) {
+    pub(crate) fn check(&self, slots: &[Slot]) {
         self.list.check(slots);
         let deadlines = self
             .list
             .iter(slots)
-            .map(|index| slots.slot(index).deadline);
+            .map(|index| slots[index as usize].deadline);
         assert!(
             deadlines.is_sorted(),
             "a deadline stands behind a later one"
@@ -156,25 +167,26 @@ impl Lane {
     ///
     /// Takes twice as many steps as the slot is away from the end or from the finger, whichever is
     /// nearer.
-    fn first_after(&self, slots: &Slots, last: u32, deadline: Instant) -> u32 {
+    fn first_after(&self, slots: &[Slot], last: u32, deadline: Instant) -> u32 {
+        let is_after = |index: u32| slots[index as usize].is_after(deadline);
         let mut later = last;
         let mut finger = self.finger;
         loop {
-            // From the end: `later` is later, so it is the first that is unless the one before it is too.
-            match slots.slot(later).links.prev() {
-                Some(prev) if slots.is_after(prev, deadline) => later = prev,
+            // From the end: `later` is the first one that is later, unless the one before it is too.
+            match slots.links(later).prev() {
+                Some(prev) if is_after(prev) => later = prev,
                 _ => return later,
             }
             // From the finger: towards the front while it is later, else towards the end.
-            finger = if finger != NIL && slots.is_after(finger, deadline) {
-                slots.slot(finger).links.prev().unwrap_or(NIL)
+            finger = if finger != NIL && is_after(finger) {
+                slots.links(finger).prev().unwrap_or(NIL)
             } else {
                 let next = match finger {
                     NIL => self.list.front(),
-                    finger => slots.slot(finger).links.next(),
+                    finger => slots.links(finger).next(),
                 };
                 match next {
-                    Some(next) if !slots.is_after(next, deadline) => next,
+                    Some(next) if !is_after(next) => next,
                     Some(next) => return next,
                     // Not reached: `last` is later, so the way ends before it.
                     None => return later,

@@ -8,6 +8,7 @@ mod key;
 mod lane;
 mod list;
 mod pool;
+mod values;
 
 pub use buffer::Buffer;
 pub use buffer_pool::{BufferPool, BufferPoolConfig, BufferPoolStats, ClassStats};

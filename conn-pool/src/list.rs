@@ -4,7 +4,6 @@
 //! `prev` the same nodes the other way round. A node that is on no list has unlinked links.
 
 use std::iter::FusedIterator;
-use std::mem;
 
 /// Stands for "no node" at both ends of a list.
 pub(crate) const NIL: u32 = u32::MAX;
@@ -212,7 +211,8 @@ impl List {
     /// # Panics
     /// When the node is on a list already.
     pub fn push_back<N: Nodes + ?Sized>(&mut self, nodes: &mut N, node: u32) {
-        self.link(nodes, self.tail, node, NIL);
+        expect_unlinked(nodes, node);
+        self.attach_back(nodes, node);
     }
 
     /// Puts `node` before the first one.
@@ -220,7 +220,8 @@ impl List {
     /// # Panics
     /// When the node is on a list already.
     pub fn push_front<N: Nodes + ?Sized>(&mut self, nodes: &mut N, node: u32) {
-        self.link(nodes, NIL, node, self.head);
+        expect_unlinked(nodes, node);
+        self.attach_front(nodes, node);
     }
 
     /// Puts `node` right before `next`, which is on this list.
@@ -228,10 +229,9 @@ impl List {
     /// # Panics
     /// When `node` is on a list already, or `next` on none.
     pub fn insert_before<N: Nodes + ?Sized>(&mut self, nodes: &mut N, next: u32, node: u32) {
-        let links = nodes.links(next);
-        assert!(links.is_linked(), "node {next} is on no list");
-        let prev = links.prev;
-        self.link(nodes, prev, node, next);
+        expect_unlinked(nodes, node);
+        expect_linked(nodes, next);
+        self.attach_before(nodes, next, node);
     }
 
     /// Takes the first node off.
@@ -253,23 +253,9 @@ impl List {
     /// # Panics
     /// When it is on no list.
     pub fn remove<N: Nodes + ?Sized>(&mut self, nodes: &mut N, node: u32) {
-        let links = nodes.links_mut(node);
-        assert!(links.is_linked(), "node {node} is on no list");
-        assert!(self.len > 0, "node {node} is on another list");
-        let Links { prev, next } = mem::take(links);
-        if prev == NIL {
-            assert!(self.head == node, "node {node} is on another list");
-            self.head = next;
-        } else {
-            nodes.links_mut(prev).next = next;
-        }
-        if next == NIL {
-            assert!(self.tail == node, "node {node} is on another list");
-            self.tail = prev;
-        } else {
-            nodes.links_mut(next).prev = prev;
-        }
-        self.len -= 1;
+        self.expect_here(nodes, node);
+        self.detach(nodes, node);
+        *nodes.links_mut(node) = Links::default();
     }
 
     /// Makes `node`, which is on this list, its last one.
@@ -278,8 +264,9 @@ impl List {
     /// When it is on no list.
     pub fn move_to_back<N: Nodes + ?Sized>(&mut self, nodes: &mut N, node: u32) {
         if self.tail != node {
-            self.remove(nodes, node);
-            self.push_back(nodes, node);
+            self.expect_here(nodes, node);
+            self.detach(nodes, node);
+            self.attach_back(nodes, node);
         }
     }
 
@@ -317,11 +304,32 @@ impl List {
         assert_eq!(self.tail, prev, "the list ends at another node");
     }
 
-    fn link<N: Nodes + ?Sized>(&mut self, nodes: &mut N, prev: u32, node: u32, next: u32) {
-        assert!(node < UNLINKED, "node {node} is no number of a node");
-        let links = nodes.links_mut(node);
-        assert!(!links.is_linked(), "node {node} is on a list already");
-        *links = Links { prev, next };
+    /// The last node, or `NIL`.
+    pub(crate) const fn tail(&self) -> u32 {
+        self.tail
+    }
+
+    /// As far as `node` itself shows it.
+    fn expect_here<N: Nodes + ?Sized>(&self, nodes: &N, node: u32) {
+        let Links { prev, next } = *nodes.links(node);
+        if prev == UNLINKED {
+            misused(node, "is on no list");
+        }
+        if self.len == 0 || (prev == NIL && self.head != node) || (next == NIL && self.tail != node)
+        {
+            misused(node, "is on another list");
+        }
+    }
+
+    /// Puts `node`, whose links may say anything, between two neighbours, or an end and a neighbour.
+    pub(crate) fn attach<N: Nodes + ?Sized>(
+        &mut self,
+        nodes: &mut N,
+        prev: u32,
+        node: u32,
+        next: u32,
+    ) {
+        *nodes.links_mut(node) = Links { prev, next };
         if prev == NIL {
             self.head = node;
         } else {
@@ -334,6 +342,58 @@ impl List {
         }
         self.len += 1;
     }
+
+    pub(crate) fn attach_front<N: Nodes + ?Sized>(&mut self, nodes: &mut N, node: u32) {
+        self.attach(nodes, NIL, node, self.head);
+    }
+
+    pub(crate) fn attach_back<N: Nodes + ?Sized>(&mut self, nodes: &mut N, node: u32) {
+        self.attach(nodes, self.tail, node, NIL);
+    }
+
+    pub(crate) fn attach_before<N: Nodes + ?Sized>(&mut self, nodes: &mut N, next: u32, node: u32) {
+        let Links { prev, .. } = *nodes.links(next);
+        self.attach(nodes, prev, node, next);
+    }
+
+    /// Takes `node` off this list, which it is on, for sure. Leaves its links as they are, for who
+    /// attaches it again at once.
+    pub(crate) fn detach<N: Nodes + ?Sized>(&mut self, nodes: &mut N, node: u32) {
+        let Links { prev, next } = *nodes.links(node);
+        if prev == NIL {
+            self.head = next;
+        } else {
+            nodes.links_mut(prev).next = next;
+        }
+        if next == NIL {
+            self.tail = prev;
+        } else {
+            nodes.links_mut(next).prev = prev;
+        }
+        self.len -= 1;
+    }
+}
+
+fn expect_unlinked<N: Nodes + ?Sized>(nodes: &N, node: u32) {
+    if node >= UNLINKED {
+        misused(node, "is no number of a node");
+    }
+    if nodes.links(node).is_linked() {
+        misused(node, "is on a list already");
+    }
+}
+
+fn expect_linked<N: Nodes + ?Sized>(nodes: &N, node: u32) {
+    if !nodes.links(node).is_linked() {
+        misused(node, "is on no list");
+    }
+}
+
+/// Out of line, since each change of a list checks for it and none comes here.
+#[cold]
+#[inline(never)]
+fn misused(node: u32, what: &str) -> ! {
+    panic!("node {node} {what}");
 }
 
 /// The nodes of a list in order, from [`List::iter`].
@@ -403,5 +463,51 @@ impl<N: Nodes + ?Sized> FusedIterator for Drain<'_, N> {}
 impl<N: Nodes + ?Sized> Drop for Drain<'_, N> {
     fn drop(&mut self) {
         while self.next().is_some() {}
+    }
+}
+
+/// Nodes of which only the last one is taken: through their `next` alone, so that no other node is
+/// touched.
+#[derive(Debug)]
+pub(crate) struct Stack {
+    top: u32,
+    len: u32,
+}
+
+impl Stack {
+    pub(crate) const fn new() -> Self {
+        Self { top: NIL, len: 0 }
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Puts `node`, which is on no list, on top.
+    pub(crate) fn push<N: Nodes + ?Sized>(&mut self, nodes: &mut N, node: u32) {
+        nodes.links_mut(node).next = self.top;
+        self.top = node;
+        self.len += 1;
+    }
+
+    /// Takes the top one. Its links are left for who attaches it elsewhere.
+    pub(crate) fn pop<N: Nodes + ?Sized>(&mut self, nodes: &N) -> Option<u32> {
+        if self.top == NIL {
+            return None;
+        }
+        let node = self.top;
+        self.top = nodes.links(node).next;
+        self.len -= 1;
+        Some(node)
+    }
+
+    /// The nodes from the top.
+    pub(crate) fn iter<'a, N: Nodes + ?Sized>(&self, nodes: &'a N) -> Iter<'a, N> {
+        Iter {
+            nodes,
+            front: self.top,
+            back: NIL,
+            left: self.len,
+        }
     }
 }

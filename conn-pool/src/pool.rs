@@ -9,25 +9,30 @@
 //!   └──────────────────────────── release ───────────────────┴────┘
 //! ```
 //!
-//! Invariant: every slot is on exactly one list at all times: free with a value, free without one,
-//! retired, parked, or one of the lanes; and it knows which one. So the lists' lengths add up to the
-//! number of slots, and a slot is never taken off a list that it isn't on.
+//! Invariant: every slot is in exactly one place at all times, and knows which one: on the stack of
+//! free slots with a warm value, on that of free slots without one, retired, parked, or on one of the
+//! lanes. So the places' lengths add up to the number of slots, and a slot is never taken off a list
+//! that it isn't on. Only lanes are linked both ways, since only from them a slot leaves in the middle.
 //!
-//! Each value is in a box of its own: it never moves while the pool grows, growing by one slot costs
-//! one allocation instead of copying all values, and a value that is given back returns its memory to
-//! the allocator at once, whichever slots are still in use. The slots' bookkeeping is one array,
-//! reserved once for `PoolConfig::max` slots; pages of it that no slot was made in yet cost no memory.
+//! The slots are one array of 32 bytes each, reserved once for `PoolConfig::max` slots; pages of it that
+//! no slot was made in yet cost no memory. The values are in chunks of 64: they never move, and a chunk
+//! without values is given back to the allocator. So that chunks do become empty, the values that stay
+//! warm are those of the lowest slots, and of all slots with a warm value the low ones are used first.
 
 use std::fmt;
 use std::time::Instant;
 
 use crate::Error;
 use crate::key::Key;
-use crate::lane::{Lane, Place, Slot, Slots};
-use crate::list::List;
+use crate::lane::{Lane, Place, Slot};
+use crate::list::Stack;
+use crate::values::Values;
 
 #[cfg(test)]
 mod tests;
+
+/// Slots are numbered below what stands for no node.
+const SLOTS_MAX: usize = u32::MAX as usize - 1;
 
 /// Gives a used value back its fresh state, for its next user.
 ///
@@ -50,7 +55,7 @@ pub struct PoolConfig {
     pub min: usize,
     /// Values in use at the same time, at most: 1 to [`PoolConfig::MAX_LIMIT`]. Default: 1 024.
     ///
-    /// Address space for the bookkeeping, 40 bytes each, is reserved at once.
+    /// Address space for the bookkeeping, 32 bytes each, is reserved at once.
     pub max: usize,
     /// Free values kept, with their warm buffers, for the next acquire. Default: 256.
     ///
@@ -112,15 +117,17 @@ pub struct PoolStats {
 /// Acquiring allocates only when no free value waits; moving, parking and expiring never do, and
 /// neither does releasing. Nothing blocks and nothing asks for the time.
 ///
-/// An idle slot takes 40 bytes (links, generation, list, deadline, pointer) and its value's box: the
-/// value's size and what the allocator adds, 8 bytes with glibc.
+/// An idle slot takes 32 bytes (links, generation, list, deadline) beside its value, an `Option<T>`.
 pub struct Pool<T, const LISTS: usize> {
-    slots: Slots,
-    values: Vec<Option<Box<T>>>,
-    warm: List,
-    cold: List,
-    retired: List,
-    parked: List,
+    slots: Vec<Slot>,
+    values: Values<T>,
+    /// Warm slots with an index below `warm_max`.
+    warm_low: Stack,
+    /// The other ones.
+    warm_high: Stack,
+    cold: Stack,
+    retired: usize,
+    parked: usize,
     lanes: [Lane; LISTS],
     make: Box<dyn FnMut() -> T + Send>,
     max: usize,
@@ -151,21 +158,20 @@ impl<T: Reuse, const LISTS: usize> Pool<T, LISTS> {
         config: PoolConfig,
         make: impl FnMut() -> T + Send + 'static,
     ) -> Result<Self, Error> {
-        const { assert!(LISTS <= u16::MAX as usize) };
+        const { assert!(LISTS <= Place::LANES_MAX) };
         let PoolConfig { min, max, retained } = config;
         check_config(min, max)?;
         let mut slots = Vec::new();
-        let mut values = Vec::new();
-        let out_of_memory = |_| Error::OutOfMemory { max };
-        slots.try_reserve_exact(max).map_err(out_of_memory)?;
-        values.try_reserve_exact(max).map_err(out_of_memory)?;
+        let reserved = slots.try_reserve_exact(max);
+        reserved.map_err(|_| Error::OutOfMemory { max })?;
         let mut pool = Self {
-            slots: Slots(slots),
-            values,
-            warm: List::new(),
-            cold: List::new(),
-            retired: List::new(),
-            parked: List::new(),
+            slots,
+            values: Values::new(),
+            warm_low: Stack::new(),
+            warm_high: Stack::new(),
+            cold: Stack::new(),
+            retired: 0,
+            parked: 0,
             lanes: [const { Lane::new() }; LISTS],
             make: Box::new(make),
             max,
@@ -177,9 +183,8 @@ impl<T: Reuse, const LISTS: usize> Pool<T, LISTS> {
         };
         for _ in 0..min {
             let value = (pool.make)();
-            let index = pool.push_slot();
-            pool.values[index as usize] = Some(Box::new(value));
-            pool.link(index, Place::Warm);
+            let index = pool.push_slot(value, Place::WARM);
+            pool.warm_low.push(&mut *pool.slots, index);
         }
         Ok(pool)
     }
@@ -189,77 +194,106 @@ impl<T: Reuse, const LISTS: usize> Pool<T, LISTS> {
     /// # Errors
     /// [`Error::Full`] when `PoolConfig::max` values are in use.
     pub fn acquire(&mut self) -> Result<Key, Error> {
-        let index = if let Some(index) = self.warm.front() {
-            self.hits += 1;
-            self.unlink(index);
-            index
-        } else {
-            let cold = self.cold.front();
-            if cold.is_none() && self.is_full() {
-                self.refused += 1;
-                return Err(Error::Full { max: self.max });
-            }
-            // Made before anything changes, since making may panic.
-            let value = Box::new((self.make)());
-            self.misses += 1;
-            let index = match cold {
-                Some(index) => {
-                    self.unlink(index);
-                    index
-                }
-                None => self.push_slot(),
-            };
-            self.values[index as usize] = Some(value);
-            index
+        let low = self.warm_low.pop(&*self.slots);
+        let Some(index) = low.or_else(|| self.warm_high.pop(&*self.slots)) else {
+            return self.acquire_cold();
         };
-        self.link(index, Place::Parked);
-        Ok(Key::new(index, self.slots.slot(index).generation))
+        self.hits += 1;
+        self.parked += 1;
+        let slot = &mut self.slots[index as usize];
+        slot.place = Place::PARKED;
+        Ok(Key::new(index, slot.generation))
+    }
+
+    /// Makes a value for a slot that has none, or for a new one.
+    #[cold]
+    fn acquire_cold(&mut self) -> Result<Key, Error> {
+        if self.is_full() {
+            self.refused += 1;
+            return Err(Error::Full { max: self.max });
+        }
+        // Made before anything changes, since making may panic.
+        let value = (self.make)();
+        self.misses += 1;
+        self.parked += 1;
+        let Some(index) = self.cold.pop(&*self.slots) else {
+            let index = self.push_slot(value, Place::PARKED);
+            return Ok(Key::new(index, Key::GENERATION_FIRST));
+        };
+        self.values.put(index, value);
+        let slot = &mut self.slots[index as usize];
+        slot.place = Place::PARKED;
+        Ok(Key::new(index, slot.generation))
     }
 
     /// Resets the value and takes it out of use: `key` is stale from now on. `false` if it was before.
+    ///
+    /// The value is kept for the next acquire; with `PoolConfig::retained` of them waiting, it is
+    /// dropped.
     pub fn release(&mut self, key: Key) -> bool {
-        let Some(index) = self.live(key) else {
+        let index = key.index();
+        if !self.contains(key) {
             return false;
-        };
+        }
         // First, since it may panic: then the slot stays in use.
-        if let Some(value) = &mut self.values[index as usize] {
+        if let Some(value) = self.values.get_mut(index) {
             value.reset();
         }
-        self.unlink(index);
-        let slot = self.slots.slot_mut(index);
-        if slot.generation >= self.generation_max {
-            self.link(index, Place::Retired);
-            self.values[index as usize] = None;
+        let slot = &mut self.slots[index as usize];
+        let is_used_up = slot.generation >= self.generation_max;
+        if !is_used_up {
+            slot.generation += 1;
+        }
+        let from = std::mem::replace(&mut slot.place, Place::WARM);
+        self.detach(index, from);
+        if is_used_up {
+            self.slots[index as usize].place = Place::RETIRED;
+            self.retired += 1;
+            drop(self.values.take(index));
             return true;
         }
-        slot.generation += 1;
-        self.link(index, Place::Warm);
-        if self.warm.len() > self.warm_max
-            && let Some(coldest) = self.warm.back()
-        {
-            self.unlink(coldest);
-            self.link(coldest, Place::Cold);
-            self.values[coldest as usize] = None;
+        let is_low = (index as usize) < self.warm_max;
+        let warm = if is_low {
+            &mut self.warm_low
+        } else {
+            &mut self.warm_high
+        };
+        warm.push(&mut *self.slots, index);
+        if self.warm_len() > self.warm_max {
+            self.cool();
         }
         true
     }
 
+    /// Drops the value of a warm slot, not of a low one.
+    #[cold]
+    fn cool(&mut self) {
+        if let Some(index) = self.warm_high.pop(&*self.slots) {
+            self.slots[index as usize].place = Place::COLD;
+            self.cold.push(&mut *self.slots, index);
+            drop(self.values.take(index));
+        }
+    }
+
     /// Counters and sizes. Walks the free values.
     pub fn stats(&self) -> PoolStats {
-        let heap = |index| {
-            self.values[index as usize]
-                .as_ref()
-                .map_or(0, |value| value.heap_bytes())
-        };
-        let heap_bytes: usize = self.warm.iter(&self.slots).map(heap).sum();
+        let warm = self
+            .warm_low
+            .iter(&*self.slots)
+            .chain(self.warm_high.iter(&*self.slots));
+        let heap_bytes: usize = warm
+            .filter_map(|index| self.values.get(index))
+            .map(T::heap_bytes)
+            .sum();
+        let free_places = self.values.places() - self.len();
         PoolStats {
             hits: self.hits,
             misses: self.misses,
             refused: self.refused,
             lent: self.len(),
-            retained: self.warm.len(),
-            retained_bytes: self.warm.len() * size_of::<T>() + heap_bytes,
-            retired: self.retired.len(),
+            retained: self.warm_len(),
+            retained_bytes: free_places * size_of::<Option<T>>() + heap_bytes,
+            retired: self.retired,
         }
     }
 }
@@ -268,15 +302,15 @@ impl<T, const LISTS: usize> Pool<T, LISTS> {
     /// The value of `key`; `None` if it is stale.
     #[must_use]
     pub fn get(&self, key: Key) -> Option<&T> {
-        let index = self.live(key)?;
-        self.values[index as usize].as_deref()
+        self.live(key)?;
+        self.values.get(key.index())
     }
 
     /// The value of `key`, to change; `None` if it is stale.
     #[must_use]
     pub fn get_mut(&mut self, key: Key) -> Option<&mut T> {
-        let index = self.live(key)?;
-        self.values[index as usize].as_deref_mut()
+        self.live(key)?;
+        self.values.get_mut(key.index())
     }
 
     /// Whether `key` names a value in use.
@@ -288,7 +322,7 @@ impl<T, const LISTS: usize> Pool<T, LISTS> {
     /// How many values are in use.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.slots.0.len() - self.warm.len() - self.cold.len() - self.retired.len()
+        self.slots.len() - self.warm_len() - self.cold.len() - self.retired
     }
 
     /// Whether no value is in use.
@@ -300,9 +334,8 @@ impl<T, const LISTS: usize> Pool<T, LISTS> {
     /// Whether [`Pool::acquire`] would find no slot.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        let can_grow = self.slots.0.len() - self.retired.len() < self.max
-            && self.slots.0.len() < Slots::LEN_MAX;
-        self.warm.is_empty() && self.cold.is_empty() && !can_grow
+        let can_grow = self.slots.len() - self.retired < self.max && self.slots.len() < SLOTS_MAX;
+        self.warm_len() == 0 && self.cold.len() == 0 && !can_grow
     }
 
     /// How many values can be in use at the same time.
@@ -325,36 +358,33 @@ impl<T, const LISTS: usize> Pool<T, LISTS> {
     /// When there is no such list: `list` is at least `LISTS`.
     pub fn move_to(&mut self, key: Key, list: usize, deadline: Instant) -> bool {
         assert!(list < LISTS, "there is no list {list}");
-        let Some(index) = self.live(key) else {
+        let Some(slot) = self.live_mut(key) else {
             return false;
         };
-        self.unlink(index);
-        #[expect(clippy::cast_possible_truncation, reason = "`new` checks LISTS")]
-        let place = Place::Timed(list as u16);
-        self.slots.slot_mut(index).place = place;
-        self.lanes[list].insert(&mut self.slots, index, deadline);
+        let from = std::mem::replace(&mut slot.place, Place::lane(list));
+        self.detach(key.index(), from);
+        self.lanes[list].attach(&mut self.slots, key.index(), deadline);
         true
     }
 
     /// Takes a value off its list: it has no deadline until it is moved again. `false` if `key` is
     /// stale.
     pub fn park(&mut self, key: Key) -> bool {
-        let Some(index) = self.live(key) else {
+        let Some(slot) = self.live_mut(key) else {
             return false;
         };
-        self.unlink(index);
-        self.link(index, Place::Parked);
+        let from = std::mem::replace(&mut slot.place, Place::PARKED);
+        self.detach(key.index(), from);
+        self.parked += 1;
         true
     }
 
     /// The list that a value is on and its deadline; `None` if it is parked, or `key` is stale.
     #[must_use]
     pub fn deadline(&self, key: Key) -> Option<(usize, Instant)> {
-        let slot = self.slots.slot(self.live(key)?);
-        match slot.place {
-            Place::Timed(list) => Some((list.into(), slot.deadline?)),
-            _ => None,
-        }
+        let slot = self.live(key)?;
+        let list = slot.place.number();
+        (list < LISTS).then_some((list, slot.deadline?))
     }
 
     /// Parks a value whose deadline is `now` or earlier, the one with the earliest, and tells which.
@@ -368,17 +398,16 @@ impl<T, const LISTS: usize> Pool<T, LISTS> {
         if deadline > now {
             return None;
         }
-        let index = self.lanes[list].list.front()?;
-        self.unlink(index);
-        self.link(index, Place::Parked);
-        let key = Key::new(index, self.slots.slot(index).generation);
+        let key = self.first(list)?;
+        self.park(key);
         Some(Expired { key, list })
     }
 
     /// When the next value expires: until then the loop may sleep. O(`LISTS`).
     #[must_use]
     pub fn next_deadline(&self) -> Option<Instant> {
-        self.first_deadline().map(|(deadline, _)| deadline)
+        let (deadline, _) = self.first_deadline()?;
+        Some(deadline)
     }
 
     /// The value that is the next to expire on `list`, such as to make room at overload.
@@ -388,12 +417,12 @@ impl<T, const LISTS: usize> Pool<T, LISTS> {
     #[must_use]
     pub fn first(&self, list: usize) -> Option<Key> {
         let index = self.lanes[list].list.front()?;
-        Some(Key::new(index, self.slots.slot(index).generation))
+        Some(Key::new(index, self.slots[index as usize].generation))
     }
 
     /// The keys of all values in use, by index.
     pub fn keys(&self) -> impl Iterator<Item = Key> {
-        (0..).zip(&self.slots.0).filter_map(|(index, slot)| {
+        (0..).zip(&self.slots).filter_map(|(index, slot)| {
             slot.place
                 .is_in_use()
                 .then_some(Key::new(index, slot.generation))
@@ -412,7 +441,7 @@ impl<T, const LISTS: usize> Pool<T, LISTS> {
     /// How many values are in use without a deadline.
     #[must_use]
     pub fn parked_len(&self) -> usize {
-        self.parked.len()
+        self.parked
     }
 
     /// Asserts the invariants, in O(slots); for tests.
@@ -420,45 +449,60 @@ impl<T, const LISTS: usize> Pool<T, LISTS> {
     /// # Panics
     /// When one doesn't hold.
     pub fn check(&self) {
-        self.check_list(&self.warm, Place::Warm);
-        self.check_list(&self.cold, Place::Cold);
-        self.check_list(&self.retired, Place::Retired);
-        self.check_list(&self.parked, Place::Parked);
-        for (list, lane) in (0..).zip(&self.lanes) {
+        let count = |place| self.slots.iter().filter(|slot| slot.place == place).count();
+        assert_eq!(count(Place::WARM), self.warm_len());
+        assert_eq!(count(Place::COLD), self.cold.len());
+        assert_eq!(count(Place::RETIRED), self.retired);
+        assert_eq!(count(Place::PARKED), self.parked);
+        let is_at = |index: u32, place| self.slots[index as usize].place == place;
+        let is_low = |index| (index as usize) < self.warm_max;
+        let mut low = self.warm_low.iter(&*self.slots);
+        assert!(low.all(|index| is_at(index, Place::WARM) && is_low(index)));
+        let mut high = self.warm_high.iter(&*self.slots);
+        assert!(high.all(|index| is_at(index, Place::WARM) && !is_low(index)));
+        assert!(
+            self.cold
+                .iter(&*self.slots)
+                .all(|index| is_at(index, Place::COLD))
+        );
+        for (list, lane) in self.lanes.iter().enumerate() {
             lane.check(&self.slots);
-            self.check_list(&lane.list, Place::Timed(list));
+            let mut nodes = lane.list.iter(&*self.slots);
+            assert!(nodes.all(|index| is_at(index, Place::lane(list))));
         }
         let lanes: usize = self.lanes.iter().map(|lane| lane.list.len()).sum();
-        let free = self.warm.len() + self.cold.len();
-        let sum = free + self.retired.len() + self.parked.len() + lanes;
-        assert_eq!(sum, self.slots.0.len(), "a slot is not on exactly one list");
-        assert_eq!(self.values.len(), self.slots.0.len());
-        assert!(self.warm.len() <= self.warm_max);
+        let free = self.warm_len() + self.cold.len();
+        let sum = free + self.retired + self.parked + lanes;
+        assert_eq!(sum, self.slots.len(), "a slot is not in exactly one place");
+        assert!(self.warm_len() <= self.warm_max);
+        self.values.check();
         assert!(self.len() + free <= self.max);
-        for (slot, value) in self.slots.0.iter().zip(&self.values) {
-            let is_filled = slot.place.is_in_use() || slot.place == Place::Warm;
-            assert_eq!(value.is_some(), is_filled, "{:?}", slot.place);
+        for (index, slot) in (0..).zip(&self.slots) {
+            let is_filled = slot.place.is_in_use() || slot.place == Place::WARM;
+            assert_eq!(
+                self.values.get(index).is_some(),
+                is_filled,
+                "{:?}",
+                slot.place
+            );
             assert!(slot.generation >= Key::GENERATION_FIRST);
             assert!(slot.generation <= self.generation_max);
         }
     }
 
-    fn check_list(&self, list: &List, place: Place) {
-        list.check(&self.slots);
-        for index in list.iter(&self.slots) {
-            let slot = self.slots.slot(index);
-            assert_eq!(slot.place, place, "slot {index} is on another list");
-            let is_timed = matches!(place, Place::Timed(_));
-            assert_eq!(slot.deadline.is_some(), is_timed, "slot {index}");
-        }
+    /// The slot of a key that isn't stale.
+    fn live(&self, key: Key) -> Option<&Slot> {
+        let slot = self.slots.get(key.index() as usize)?;
+        slot.is_live(key).then_some(slot)
     }
 
-    /// The slot of a key that isn't stale.
-    fn live(&self, key: Key) -> Option<u32> {
-        let slot = self.slots.0.get(key.index() as usize)?;
-        // A free slot's generation was not handed out yet, but `Key::from_bits` can make any key.
-        let is_live = slot.generation == key.generation() && slot.place.is_in_use();
-        is_live.then_some(key.index())
+    fn live_mut(&mut self, key: Key) -> Option<&mut Slot> {
+        let slot = self.slots.get_mut(key.index() as usize)?;
+        slot.is_live(key).then_some(slot)
+    }
+
+    fn warm_len(&self) -> usize {
+        self.warm_low.len() + self.warm_high.len()
     }
 
     fn first_deadline(&self) -> Option<(Instant, usize)> {
@@ -468,37 +512,20 @@ impl<T, const LISTS: usize> Pool<T, LISTS> {
             .min()
     }
 
-    /// Takes a slot off the list it is on.
-    fn unlink(&mut self, index: u32) {
-        let slots = &mut self.slots;
-        match slots.slot(index).place {
-            Place::Warm => self.warm.remove(slots, index),
-            Place::Cold => self.cold.remove(slots, index),
-            Place::Retired => self.retired.remove(slots, index),
-            Place::Parked => self.parked.remove(slots, index),
-            Place::Timed(list) => self.lanes[usize::from(list)].remove(slots, index),
+    /// Takes a slot that is in use away from where it is. It has to go elsewhere at once.
+    #[inline]
+    fn detach(&mut self, index: u32, from: Place) {
+        match self.lanes.get_mut(from.number()) {
+            Some(lane) => lane.detach(&mut self.slots, index),
+            None => self.parked -= 1,
         }
     }
 
-    /// Puts a slot that is on no list on one without deadlines, in front: the free slot that is used
-    /// next is the one whose value was used last, since it is in the caches.
-    fn link(&mut self, index: u32, place: Place) {
-        let slots = &mut self.slots;
-        slots.slot_mut(index).place = place;
-        let list = match place {
-            Place::Warm => &mut self.warm,
-            Place::Cold => &mut self.cold,
-            Place::Retired => &mut self.retired,
-            Place::Parked | Place::Timed(_) => &mut self.parked,
-        };
-        list.push_front(slots, index);
-    }
-
-    /// Adds a slot, on no list yet and without a value.
-    fn push_slot(&mut self) -> u32 {
-        let index = u32::try_from(self.slots.0.len()).expect("`Slots::LEN_MAX` is kept");
-        self.slots.0.push(Slot::new());
-        self.values.push(None);
+    /// Adds a slot, on no list yet.
+    fn push_slot(&mut self, value: T, place: Place) -> u32 {
+        let index = u32::try_from(self.slots.len()).expect("`SLOTS_MAX` is kept");
+        self.values.put(index, value);
+        self.slots.push(Slot::new(place));
         index
     }
 }
