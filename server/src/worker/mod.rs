@@ -274,11 +274,12 @@ impl<P: Platform> Worker<P> {
         let store_poll = {
             #[cfg(feature = "store")]
             {
-                let in_flight = self
-                    .kit
-                    .store
-                    .as_ref()
-                    .is_some_and(StoreWorker::has_pending);
+                let store = self.kit.store.as_ref();
+                // An append that was submitted after the port was last asked: only asking arms the port's waker.
+                if store.is_some_and(|store| store.is_woken) {
+                    return Some(now);
+                }
+                let in_flight = store.is_some_and(StoreWorker::has_pending);
                 in_flight.then(|| now + STORE_POLL_EVERY)
             }
             #[cfg(not(feature = "store"))]
