@@ -38,6 +38,17 @@ pub(crate) enum Protocol {
     Frames(Box<FrameConn>),
 }
 
+impl Protocol {
+    /// The peer has taken all that it was sent, and the timers that rested until then start anew.
+    fn restart_timers(&mut self, now: Instant) {
+        match self {
+            Self::Unknown => {}
+            Self::Http(http) => http.restart_timer(now),
+            Self::Frames(conn) => conn.frames.restart_timers(now),
+        }
+    }
+}
+
 /// A connection of frames, and what the store has in flight for it.
 #[derive(Debug)]
 pub(crate) struct FrameConn {
@@ -180,7 +191,11 @@ impl<S: Stream> Conn<S> {
         };
         let (flushed, sent) = self.out.flush(stream)?;
         match flushed {
-            Flushed::Empty => self.blocked_since = None,
+            Flushed::Empty => {
+                if self.blocked_since.take().is_some() {
+                    self.protocol.restart_timers(now);
+                }
+            }
             Flushed::Blocked => {
                 self.ready.remove(Ready::WRITABLE);
                 if sent > 0 {

@@ -32,6 +32,14 @@ impl Frames {
         }
     }
 
+    /// The timers start anew: they rested, since the peer was still taking answers.
+    pub(crate) fn restart_timers(&mut self, now: Instant) {
+        self.last_frame = now;
+        if let Some(since) = &mut self.incomplete_since {
+            *since = now;
+        }
+    }
+
     /// The range of the first frame's payload in `input`; its end is what that frame uses up.
     ///
     /// # Errors

@@ -150,6 +150,11 @@ impl Http {
         }
     }
 
+    /// The running timer starts anew: it rested, since the peer was still taking an answer.
+    pub(crate) fn restart_timer(&mut self, now: Instant) {
+        self.since = now;
+    }
+
     /// Takes `input`, the bytes not yet consumed, and says what came of it. `head` is scratch space of the worker; on
     /// [`Step::Request`] it holds the head.
     pub(crate) fn poll(

@@ -1,6 +1,8 @@
 //! Which of a connection's timers is due first, and what happens when it is.
 //!
-//! A request that is being handled is on no timer but the write timer.
+//! A request that is being handled is on no timer but the write timer, and neither is a connection whose peer is still
+//! taking its answers: as long as it does, it need not ask for more, and it may not be read either. The other timers
+//! start anew when the last byte is out.
 
 use std::time::{Duration, Instant};
 
@@ -38,11 +40,7 @@ pub(super) fn next<S>(conn: &Conn<S>, kit: &Kit) -> Option<(usize, Instant)> {
             None => None,
         },
         (Life::Open, Protocol::Frames(frames)) => next_of_frames(conn, frames, kit),
-    };
-    [write, other]
-        .into_iter()
-        .flatten()
-        .min_by_key(|&(_, deadline)| deadline)
+    }
 }
 
 #[cfg(feature = "store")]
