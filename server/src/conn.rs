@@ -83,6 +83,8 @@ pub(crate) struct Conn<S> {
     pub(crate) has_ended: bool,
     /// Whether the loop watches the socket yet.
     pub(crate) is_registered: bool,
+    /// Bytes behind the last request were thrown away: the peer may be sending more of them.
+    pub(crate) has_dropped_input: bool,
     /// Whether the connection is queued to be settled at the end of the turn.
     pub(crate) is_queued: bool,
     pub(crate) life: Life,
@@ -106,6 +108,7 @@ impl<S> Default for Conn<S> {
             ready: Ready::default(),
             has_ended: false,
             is_registered: false,
+            has_dropped_input: false,
             is_queued: false,
             life: Life::Open,
             input: Buffer::default(),

@@ -88,6 +88,8 @@ pub(crate) struct Http {
     started: bool,
     /// Whether the connection may serve another request after this one.
     keep_alive: bool,
+    /// Whether the client has said itself that it sends no further request.
+    is_last_request: bool,
     is_head_request: bool,
     version: Version,
     parser: HeadParser,
@@ -105,6 +107,7 @@ impl Http {
             state: State::Head,
             started: false,
             keep_alive: true,
+            is_last_request: false,
             is_head_request: false,
             version: Version::Http11,
             parser: HeadParser::default(),
@@ -133,6 +136,11 @@ impl Http {
     /// Whether the last answer was the last one.
     pub(crate) fn is_closing(&self) -> bool {
         self.state == State::Closing
+    }
+
+    /// Whether the client has said itself that it sends no further request.
+    pub(crate) fn is_last_request(&self) -> bool {
+        self.is_last_request
     }
 
     /// Requests read to their end.
@@ -193,6 +201,7 @@ impl Http {
         self.partial = None;
         self.version = head.version();
         self.keep_alive = head.keep_alive();
+        self.is_last_request = !self.keep_alive;
         self.is_head_request = head.method() == Method::Head;
         let have = input.len() - head_len;
         let needed = match head.body() {

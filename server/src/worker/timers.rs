@@ -15,14 +15,25 @@ use crate::proto::http::HttpTimer;
 #[cfg(feature = "store")]
 use crate::shared::Speaks;
 
+/// How long a stopping server waits for a peer to see that it was answered and closed. Chosen: many round trips, and
+/// less than the second within which a server that has nothing to do ends.
+const STOPPING_LINGER_MAX: Duration = Duration::from_millis(500);
+
 /// The earliest timer of `conn`: its list and its deadline.
 pub(super) fn next<S>(conn: &Conn<S>, kit: &Kit) -> Option<(usize, Instant)> {
     let config = &kit.shared.config;
-    let write = conn
-        .blocked_since
-        .map(|since| (timer::WRITE, since + config.write_timeout));
-    let other = match (conn.life, &conn.protocol) {
-        (Life::Lingering { .. }, _) => Some((timer::LINGER, conn.since + config.linger_timeout)),
+    if let Some(since) = conn.blocked_since {
+        return Some((timer::WRITE, since + config.write_timeout));
+    }
+    match (conn.life, &conn.protocol) {
+        (Life::Lingering { .. }, _) => {
+            let bound = if kit.is_stopping {
+                STOPPING_LINGER_MAX
+            } else {
+                Duration::MAX
+            };
+            Some((timer::LINGER, conn.since + config.linger_timeout.min(bound)))
+        }
         (Life::Closing(_), _) => None,
         (Life::Open, Protocol::Unknown) => Some((timer::HEAD, conn.since + config.head_timeout)),
         (Life::Open, Protocol::Http(http)) => match http.timer() {

@@ -117,7 +117,7 @@ fn advance<S: Stream>(
             read_fresh(conn, key, kit)?
         } else {
             // Grows with what has come, never with what was announced.
-            let room = conn.input.len().clamp(INPUT_ROOM_MIN, kit.read_buf.len());
+            let room = conn.input.len().clamp(INPUT_ROOM_MIN, super::READ_BYTES);
             conn.read_more(room, &mut kit.buffers)?
         };
         let Filled::Bytes(n) = filled else {
@@ -135,7 +135,9 @@ fn read_fresh<S: Stream>(conn: &mut Conn<S>, key: Key, kit: &mut Kit) -> std::io
     let filled = conn.read(&mut buf);
     if let Ok(Filled::Bytes(n)) = filled {
         let used = handle(conn, key, kit, &buf[..n]);
-        if used < n && conn.is_open() {
+        if used < n && !conn.is_open() {
+            conn.has_dropped_input = true;
+        } else if used < n {
             let mut input = kit.buffers.lend(n - used);
             input.extend_from_slice(&buf[used..n]);
             conn.input = input;
@@ -262,8 +264,15 @@ fn is_over<S>(conn: &Conn<S>, kit: &Kit) -> Option<CloseReason> {
 /// A peer that is still sending would lose its answer to the reset that a close sends then (RFC 9112 §9.6): shut the
 /// writing side, and read on for a while.
 fn close_or_linger<S: Stream>(conn: &mut Conn<S>, kit: &Kit, reason: CloseReason) -> Verdict {
-    let may_be_sending = !conn.has_ended
-        && (reason == CloseReason::BadInput || !conn.input.is_empty() || conn.ready.is_readable());
+    let expects_no_more = match (reason, &conn.protocol) {
+        (CloseReason::AfterAnswer, Protocol::Http(http)) => http.is_last_request(),
+        (CloseReason::AfterAnswer, Protocol::Unknown | Protocol::Frames(_)) => false,
+        (CloseReason::BadInput | CloseReason::HeadTimeout | CloseReason::BodyTimeout, _) => false,
+        // These come without an answer that could be lost.
+        _ => true,
+    };
+    let has_surplus = conn.has_dropped_input || !conn.input.is_empty() || conn.ready.is_readable();
+    let may_be_sending = !conn.has_ended && (has_surplus || !expects_no_more);
     if !may_be_sending || reason == CloseReason::Io {
         return Verdict::Close(reason);
     }
