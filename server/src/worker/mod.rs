@@ -32,6 +32,8 @@ mod frames;
 mod http;
 #[cfg(feature = "store")]
 mod routes;
+#[cfg(test)]
+mod simulated;
 #[cfg(feature = "store")]
 mod store;
 #[cfg(feature = "store")]
