@@ -109,7 +109,9 @@ impl Job {
                     crate::store::stream::ReadDone {
                         stream,
                         bytes: Vec::new(),
-                        outcome: Err("the read failed inside the store".into()),
+                        outcome: Err(crate::store::stream::ReadFault::Failed(
+                            "the read failed inside the store".into(),
+                        )),
                     }
                 })))
             }

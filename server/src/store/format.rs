@@ -4,6 +4,7 @@ use pumice_frame_proto::tephra::{EventsFrame, sequenced_len};
 use tephra::{EventRef, Position};
 
 use super::cursor::Flow;
+use super::stream::ReadFault;
 use crate::api::encode;
 
 /// The shape of a stream's bytes, and where within it the stream is.
@@ -54,6 +55,7 @@ pub(crate) struct Encoder<'a> {
     budget: usize,
     /// The frame under way and the number of its events.
     frame: Option<(EventsFrame, usize)>,
+    fault: Option<ReadFault>,
 }
 
 impl<'a> Encoder<'a> {
@@ -63,6 +65,7 @@ impl<'a> Encoder<'a> {
             out,
             budget,
             frame: None,
+            fault: None,
         }
     }
 
@@ -71,7 +74,9 @@ impl<'a> Encoder<'a> {
         match self.format {
             Format::Wire(wire) => {
                 let wire = *wire;
-                self.put_in_frame(wire, position, event);
+                if !self.put_in_frame(wire, position, event) {
+                    return Flow::Stop;
+                }
             }
             Format::Ndjson => {
                 encode::put_event(self.out, position.get(), event);
@@ -105,21 +110,38 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    fn put_in_frame(&mut self, wire: Wire, position: Position, event: EventRef<'_>) {
+    /// `false`: the event doesn't fit a frame of its own.
+    fn put_in_frame(&mut self, wire: Wire, position: Position, event: EventRef<'_>) -> bool {
         let len = sequenced_len(position.get(), event);
         if let Some((frame, _)) = &self.frame
             && frame.len_with(self.out, len) > wire.frame_bytes_max
         {
             self.finish_frame();
         }
+        let start = self.out.len();
         let (frame, events) = self
             .frame
             .get_or_insert_with(|| (EventsFrame::begin(self.out, wire.request_id), 0));
+        if *events == 0 && frame.len_with(self.out, len) > wire.frame_bytes_max {
+            self.out.truncate(start);
+            self.frame = None;
+            self.fault = Some(ReadFault::TooLong {
+                position: position.get(),
+                max: wire.frame_bytes_max,
+            });
+            return false;
+        }
         let bytes = frame.push(self.out, position.get(), event);
         *events += 1;
         if *events >= wire.batch_events || bytes >= wire.batch_bytes {
             self.finish_frame();
         }
+        true
+    }
+
+    /// Why the event at which [`Flow::Stop`] was said can't be given, if that was the reason.
+    pub(crate) fn take_fault(&mut self) -> Option<ReadFault> {
+        self.fault.take()
     }
 
     fn finish_frame(&mut self) {

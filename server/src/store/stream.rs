@@ -93,8 +93,19 @@ pub(crate) struct ReadJob {
 pub(crate) struct ReadDone {
     pub(crate) stream: Key,
     pub(crate) bytes: Vec<u8>,
-    /// The text of an error is for the client.
-    pub(crate) outcome: Result<(Box<Reading>, Portion), String>,
+    pub(crate) outcome: Result<(Box<Reading>, Portion), ReadFault>,
+}
+
+/// Why a read can't go on. The text is for the client.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ReadFault {
+    /// The log can't be read.
+    #[error("{0}")]
+    Failed(String),
+    /// An event was stored under a greater frame limit than today's: a client would refuse its frame, and end the
+    /// connection with all that is on it.
+    #[error("the event at position {position} doesn't fit a frame of {max} bytes")]
+    TooLong { position: u64, max: usize },
 }
 
 impl ReadJob {
@@ -109,14 +120,16 @@ impl ReadJob {
         let Reading { cursor, format } = &mut *reading;
         let mut encoder = Encoder::new(format, &mut bytes, budget);
         let portion = cursor.portion(reader, |position, event| encoder.put(position, event));
+        let portion = match (encoder.take_fault(), portion) {
+            (Some(fault), _) => Err(fault),
+            (None, Err(error)) => Err(ReadFault::Failed(error.to_string())),
+            (None, Ok(portion)) => Ok(portion),
+        };
         match portion {
             Ok(Portion::End { watermark }) => encoder.end(watermark),
             Ok(Portion::More) | Err(_) => encoder.pause(),
         }
-        let outcome = match portion {
-            Ok(portion) => Ok((reading, portion)),
-            Err(error) => Err(error.to_string()),
-        };
+        let outcome = portion.map(|portion| (reading, portion));
         ReadDone {
             stream,
             bytes,

@@ -15,7 +15,7 @@ use crate::executor::{Job, Lane};
 use crate::outbox::Chunk;
 use crate::store::cursor::Portion;
 use crate::store::format::{Format, put_sse_caught_up};
-use crate::store::stream::{Output, ReadDone, ReadJob, Reading, State, Stream};
+use crate::store::stream::{Output, ReadDone, ReadFault, ReadJob, Reading, State, Stream};
 use crate::store::tail::Batch;
 
 /// Bytes of one portion. Chosen: large enough that a portion's costs (a hand-over, an open file) don't show, small enough
@@ -253,13 +253,18 @@ impl<P: Platform> Worker<P> {
                 }
                 self.go_on(key, stream_key, reading, portion, has_events);
             }
-            Err(reason) => {
+            Err(fault) => {
+                let code = match fault {
+                    ReadFault::Failed(_) => ErrorCode::Internal,
+                    ReadFault::TooLong { .. } => ErrorCode::TooLarge,
+                };
+                tracing::error!(%fault, "a read failed");
                 let mut frame = Vec::new();
                 wire::error(
                     &mut frame,
                     request_id,
-                    ErrorCode::Internal,
-                    &reason,
+                    code,
+                    &fault.to_string(),
                     None,
                     false,
                 );
@@ -323,8 +328,8 @@ impl<P: Platform> Worker<P> {
         let (is_subscription, has_head) = (stream.is_subscription, stream.has_head);
         let (reading, portion) = match done.outcome {
             Ok(outcome) => outcome,
-            Err(reason) => {
-                tracing::error!(%reason, "a read failed");
+            Err(fault) => {
+                tracing::error!(%fault, "a read failed");
                 end(conn, &mut self.kit, stream_key);
                 return routes::fail_stream(conn, &mut self.kit, has_head);
             }
