@@ -198,6 +198,7 @@ impl BodyDecoder {
             let Some(&byte) = buf.get(at) else {
                 break;
             };
+            bytes::note_work(0);
             self.step(byte, limits)?;
             at += 1;
         }

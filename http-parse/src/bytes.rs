@@ -63,6 +63,12 @@ pub(crate) fn is(byte: u8, class: u8) -> bool {
 
 /// The first position from `from` on whose byte isn't of `class`, or the end.
 pub(crate) fn skip(buf: &[u8], from: usize, class: u8) -> usize {
+    let end = skip_blocks(buf, from, class);
+    note_work(end - from);
+    end
+}
+
+fn skip_blocks(buf: &[u8], from: usize, class: u8) -> usize {
     let mut at = from;
     // Whole arrays need one check of bounds for all their bytes.
     while let Some(block) = buf[at..].first_chunk::<8>() {
@@ -84,6 +90,12 @@ fn skip_bytes(buf: &[u8], from: usize, class: u8) -> usize {
 
 /// [`skip`] over bytes of class VALUE, first sixteen, then eight at a time.
 pub(crate) fn skip_value(buf: &[u8], from: usize) -> usize {
+    let end = skip_value_blocks(buf, from);
+    note_work(end - from);
+    end
+}
+
+fn skip_value_blocks(buf: &[u8], from: usize) -> usize {
     let is_control = |byte: u8| (byte < b' ' && byte != b'\t') || byte == 0x7f;
     let mut at = from;
     // A head that comes in small pieces shouldn't pay for the large steps.
@@ -112,9 +124,24 @@ pub(crate) fn skip_value(buf: &[u8], from: usize) -> usize {
 
 /// [`skip`] over bytes of class TARGET, eight at a time.
 pub(crate) fn skip_target(buf: &[u8], from: usize) -> usize {
-    skip_words(buf, from, TARGET, |word| {
+    let end = skip_words(buf, from, TARGET, |word| {
         below(word, 0x21) | equal(word, 0x7f) | equal(word, b'#') | (word & HIGHS)
-    })
+    });
+    note_work(end - from);
+    end
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Bytes looked at by this thread, for the tests that hold work linear.
+    pub(crate) static WORK: core::cell::Cell<usize> = const { core::cell::Cell::new(0) };
+}
+
+/// Counts bytes looked at, and the one that was stopped at; only in tests.
+#[inline]
+pub(crate) fn note_work(_len: usize) {
+    #[cfg(test)]
+    WORK.set(WORK.get() + _len + 1);
 }
 
 /// One in each byte of a word.

@@ -1,6 +1,8 @@
 //! A parsed head as ranges, and the view that borrows the bytes behind them.
 
-use crate::{Error, Framing, Known, Limits, Method, Version, framing::Meaning, target::Parts};
+use crate::{
+    Error, Framing, Known, Limits, Method, QueryPairs, Version, framing::Meaning, target::Parts,
+};
 
 /// One field line, as positions from the head's first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -227,6 +229,12 @@ impl<'a> RequestHead<'a> {
         Some(self.text(target + start, end))
     }
 
+    /// The query's `name=value` pairs, decoded as they are asked for; none without a query.
+    #[must_use]
+    pub fn query_pairs(&self) -> QueryPairs<'a> {
+        QueryPairs::new(self.query().unwrap_or_default())
+    }
+
     /// The host, and port if there is one, that the request is for: the target's own if it has
     /// one, which overrides Host (RFC 9112 §3.2.2), else Host's. `None` only in HTTP/1.0.
     #[must_use]
@@ -259,18 +267,24 @@ impl<'a> RequestHead<'a> {
         Some(self.bytes(field.value, field.value_end))
     }
 
-    /// The value of the first field of this name, in any case: a search through all fields, which
-    /// [`field`](Self::field) spares for [`Known`] names.
+    /// The value of the first field of this name, in any case: a search through all fields, unless
+    /// the name is a [`Known`] one.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&'a [u8]> {
-        self.get_all(name).next()
+        match Known::of(name.as_bytes()) {
+            Some(known) if name.eq_ignore_ascii_case(known.name()) => self.field(known),
+            _ => self.get_all(name).next(),
+        }
     }
 
     /// The values of all fields of this name, in any case, in the order sent.
     pub fn get_all<'n>(&self, name: &'n str) -> impl Iterator<Item = &'a [u8]> + use<'a, 'n> {
-        self.fields()
-            .filter(move |(field, _)| field.eq_ignore_ascii_case(name))
-            .map(|(_, value)| value)
+        let this = *self;
+        let fields = self.head.fields.iter().filter(move |field| {
+            let field_name = this.bytes(field.name, field.name_end);
+            field_name.eq_ignore_ascii_case(name.as_bytes())
+        });
+        fields.map(move |field| this.bytes(field.value, field.value_end))
     }
 
     /// All fields in the order sent: names as sent, values without the whitespace around them.

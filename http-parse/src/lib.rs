@@ -1,4 +1,5 @@
 //! A strict, resumable HTTP/1.1 request parser that knows nothing of sockets.
+#![doc = include_str!("../README.md")]
 
 mod body;
 mod bytes;
@@ -23,3 +24,6 @@ pub use crate::{
     parser::HeadParser,
     query::{QueryPairs, percent_decode, percent_decode_strict},
 };
+
+#[cfg(test)]
+mod tests;

@@ -128,3 +128,67 @@ impl<'a> Iterator for QueryPairs<'a> {
         Some((text(name), text(value)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(query: &str) -> Vec<(String, String)> {
+        let owned = |(name, value): (Cow<'_, str>, Cow<'_, str>)| (name.into(), value.into());
+        QueryPairs::new(query).map(owned).collect()
+    }
+
+    fn pair(name: &str, value: &str) -> (String, String) {
+        (name.into(), value.into())
+    }
+
+    #[test]
+    fn pairs_are_parted_and_decoded() {
+        assert_eq!(
+            pairs("a=1&&b=%32+%2B&c&=d&e=f=g&%3d=%26&"),
+            [
+                pair("a", "1"),
+                pair("b", "2 +"),
+                pair("c", ""),
+                pair("", "d"),
+                pair("e", "f=g"),
+                pair("=", "&"),
+            ]
+        );
+        assert_eq!(pairs(""), []);
+        assert_eq!(pairs("&"), []);
+    }
+
+    #[test]
+    fn what_is_malformed_is_passed_on_or_named() {
+        assert_eq!(
+            pairs("a=%&b=%4&c=%zz&d=%ff"),
+            [
+                pair("a", "%"),
+                pair("b", "%4"),
+                pair("c", "%zz"),
+                pair("d", "\u{fffd}")
+            ]
+        );
+        let strict: Vec<_> = QueryPairs::new("a=%&b=1+2&c=%ff&%zz=d").strict().collect();
+        assert_eq!(strict, [None, Some(("b".into(), "1 2".into())), None, None]);
+    }
+
+    #[test]
+    fn what_needs_no_decoding_is_borrowed() {
+        let (name, value) = QueryPairs::new("name=value").next().unwrap();
+        assert!(matches!(
+            (name, value),
+            (Cow::Borrowed("name"), Cow::Borrowed("value"))
+        ));
+    }
+
+    #[test]
+    fn a_path_keeps_its_plus_signs() {
+        assert_eq!(&*percent_decode("/a+b%2Fc%"), b"/a+b/c%");
+        assert_eq!(percent_decode_strict("/a+b%2Fc").as_deref(), Some("/a+b/c"));
+        assert_eq!(percent_decode_strict("%"), None);
+        assert_eq!(percent_decode_strict("%c3"), None);
+        assert_eq!(percent_decode_strict("%c3%bc").as_deref(), Some("ü"));
+    }
+}
