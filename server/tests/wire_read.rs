@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use support::{Binary, TestServer, config};
 use wire_support::{
-    Answer, Client, all, append, cancel, event, matching, read, read_of, stats, subscribe,
+    Answer, Client, Model, all, append, cancel, event, matching, read, read_of, stats, subscribe,
 };
 
 fn served() -> TestServer {
@@ -21,7 +21,7 @@ fn served() -> TestServer {
 }
 
 /// Puts 60 events into the store: their types go round in 3, their tags in 2 and 5.
-fn fill(client: &mut Client) -> Vec<(u64, Event)> {
+fn fill(client: &mut Client) -> Model {
     let events: Vec<Event> = (0..60)
         .map(|n| {
             let kind = ["A", "B", "C"][n % 3];
@@ -29,45 +29,12 @@ fn fill(client: &mut Client) -> Vec<(u64, Event)> {
             event(kind, &[&tags[0], &tags[1]], format!("event {n}"))
         })
         .collect();
+    let mut model = Model::default();
     for part in events.chunks(7) {
-        client.append(part.to_vec());
+        let appended = model.append(part, None);
+        assert_eq!(Ok(client.append(part.to_vec())), appended);
     }
-    (1..).zip(events).collect()
-}
-
-fn is_match(query: &Query, event: &Event) -> bool {
-    query.all
-        || query.items.iter().any(|item| {
-            (item.types.is_empty() || item.types.contains(&event.r#type))
-                && item.tags.iter().all(|tag| event.tags.contains(tag))
-        })
-}
-
-/// What a read must give.
-fn expected(
-    events: &[(u64, Event)],
-    query: &Query,
-    after: u64,
-    limit: Option<u64>,
-    reverse: bool,
-) -> Vec<(u64, Event)> {
-    let matches = |(position, event): &&(u64, Event)| {
-        let is_in_range = if reverse {
-            *position < after
-        } else {
-            *position > after
-        };
-        is_in_range && is_match(query, event)
-    };
-    let mut found: Vec<_> = events.iter().filter(matches).cloned().collect();
-    if reverse {
-        found.reverse();
-    }
-    let limit = limit.map_or(usize::MAX, |limit| {
-        usize::try_from(limit).unwrap_or(usize::MAX)
-    });
-    found.truncate(limit);
-    found
+    model
 }
 
 fn queries() -> Vec<Query> {
@@ -103,14 +70,14 @@ fn queries() -> Vec<Query> {
 fn every_filter_place_limit_and_direction_gives_what_it_must() {
     let server = served();
     let mut client = Client::hello(server.addr());
-    let events = fill(&mut client);
+    let model = fill(&mut client);
     for query in queries() {
         for after in [0, 1, 29, 59, 60, 61, u64::MAX] {
             for limit in [None, Some(0), Some(1), Some(7), Some(u64::MAX)] {
                 for reverse in [false, true] {
                     client.send(&read_of(3, query.clone(), after, limit, reverse));
                     let (read, watermark) = client.take_read(3);
-                    let expected = expected(&events, &query, after, limit, reverse);
+                    let expected = model.read(&query, after, limit, reverse);
                     assert_eq!(read, expected, "{query:?} {after} {limit:?} {reverse}");
                     assert_eq!(watermark, 60);
                 }
@@ -123,7 +90,7 @@ fn every_filter_place_limit_and_direction_gives_what_it_must() {
 fn pages_joined_are_the_whole_in_both_directions() {
     let server = served();
     let mut client = Client::hello(server.addr());
-    let events = fill(&mut client);
+    let model = fill(&mut client);
     for reverse in [false, true] {
         let mut place = if reverse { u64::MAX } else { 0 };
         let mut joined = Vec::new();
@@ -143,7 +110,7 @@ fn pages_joined_are_the_whole_in_both_directions() {
             joined.extend(page);
         }
         let start = if reverse { u64::MAX } else { 0 };
-        let whole = expected(&events, &matching(&["A", "B"], &[]), start, None, reverse);
+        let whole = model.read(&matching(&["A", "B"], &[]), start, None, reverse);
         assert_eq!(joined, whole);
     }
 }
@@ -253,7 +220,7 @@ fn a_stored_event_that_no_frame_holds_ends_its_read_with_an_error_and_not_the_co
 fn reads_of_one_connection_run_side_by_side_and_each_in_its_order() {
     let server = served();
     let mut client = Client::hello(server.addr());
-    let events = fill(&mut client);
+    let model = fill(&mut client);
     let limit = |id: u64| Some(id % 61);
     let reads = (1..=200).map(|id| read_of(id, all(), id % 50, limit(id), id % 2 == 0));
     client.send_all(reads);
@@ -267,7 +234,7 @@ fn reads_of_one_connection_run_side_by_side_and_each_in_its_order() {
         }
     }
     for id in 1..=200 {
-        let expected = expected(&events, &all(), id % 50, limit(id), id % 2 == 0);
+        let expected = model.read(&all(), id % 50, limit(id), id % 2 == 0);
         assert_eq!(read.remove(&id).unwrap_or_default(), expected, "read {id}");
     }
 }
@@ -346,6 +313,35 @@ fn after_a_half_close_every_read_ends_before_the_connection() {
             }
         }
         assert_eq!(ended, 5);
+    }
+}
+
+#[test]
+fn a_read_gives_nothing_that_was_stored_after_it_began() {
+    let server = served();
+    let mut writer = Client::hello(server.addr());
+    fill_bulk(&mut writer, 64);
+    let mut tip = 64;
+    for reverse in [false, true] {
+        // 4 MiB don't fit on the way, so that the read is laid aside and taken up again.
+        let mut client = Client::with_small_window(server.addr());
+        let place = if reverse { u64::MAX } else { 0 };
+        client.send(&read_of(1, matching(&["Bulk"], &[]), place, None, reverse));
+        assert_eq!(client.expect().0, 1);
+        for _ in 0..5 {
+            tip = writer.append(vec![event("Bulk", &[], ""); 2]).1;
+        }
+        let (rest, watermark) = client.take_read(1);
+        assert_eq!(watermark, tip - 10);
+        // The first frame is gone; the last event is that of the whole.
+        let last = rest.last().expect("more than one frame").0;
+        assert_eq!(last, if reverse { 1 } else { watermark });
+        assert!(rest.iter().all(|&(position, _)| position <= watermark));
+        assert!(rest.is_sorted_by_key(|&(position, _)| if reverse {
+            u64::MAX - position
+        } else {
+            position
+        }));
     }
 }
 

@@ -98,6 +98,11 @@ impl Client {
         self.stream.write_all(bytes).expect("the server takes it");
     }
 
+    /// Sends to a server that may be gone.
+    pub(crate) fn try_send(&mut self, request: &Request) -> std::io::Result<()> {
+        self.stream.write_all(&frame(request))
+    }
+
     /// Says that nothing more will come.
     pub(crate) fn finish(&mut self) {
         self.stream.shutdown(Shutdown::Write).expect("still open");
@@ -149,6 +154,24 @@ impl Client {
     pub(crate) fn next(&mut self) -> Option<Response> {
         let payload = self.next_payload()?;
         Some(pumice_frame_proto::decode(payload).expect("a response"))
+    }
+
+    /// The next response of a server that may be gone; `None` as soon as the connection is, in whatever way.
+    pub(crate) fn try_next(&mut self) -> Option<Response> {
+        loop {
+            if self.has_whole_frame() {
+                return self.next();
+            }
+            let mut buf = [0; 64 * 1024];
+            let n = self.stream.read(&mut buf).ok().filter(|&n| n > 0)?;
+            self.input.extend_from_slice(&buf[..n]);
+        }
+    }
+
+    fn has_whole_frame(&self) -> bool {
+        let rest = &self.input[self.used..];
+        rest.first_chunk()
+            .is_some_and(|prefix| rest.len() - 4 >= u32::from_be_bytes(*prefix) as usize)
     }
 
     /// The next response, which must come.

@@ -4,6 +4,7 @@
 #![allow(unused_imports, reason = "each file of tests uses a part of this")]
 
 mod client;
+mod model;
 
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use pumice_frame_proto::tephra::proto::{
 };
 
 pub(crate) use client::{Client, frame};
+pub(crate) use model::{Model, Refusal};
 
 /// How long anything may take before a test gives up. Chosen: far beyond what a busy machine needs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
