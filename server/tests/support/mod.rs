@@ -15,6 +15,7 @@ mod client;
 #[cfg(feature = "store")]
 mod process;
 mod serve;
+#[cfg(feature = "store")]
 mod sse;
 
 pub(crate) use app::{Gate, app, both};
@@ -22,6 +23,7 @@ pub(crate) use client::{Answer, Client, get, post};
 #[cfg(feature = "store")]
 pub(crate) use process::{Binary, command};
 pub(crate) use serve::{TestServer, any_port, config};
+#[cfg(feature = "store")]
 pub(crate) use sse::{EventStream, Sse};
 
 /// How long anything may take before its test fails.

@@ -30,12 +30,31 @@ impl Binary {
         Self::start_in(TempDir::new().expect("a temporary directory"), &[])
     }
 
+    /// Starts it where no process may have more than `count` descriptors open.
+    #[track_caller]
+    pub(crate) fn start_with_descriptors(count: usize) -> Self {
+        let dir = TempDir::new().expect("a temporary directory");
+        let plain = command(dir.path());
+        let mut limited = Command::new("sh");
+        limited
+            .args(["-c", &format!("ulimit -n {count} && exec \"$0\" \"$@\"")])
+            .arg(plain.get_program())
+            .args(plain.get_args());
+        Self::spawn(dir, limited)
+    }
+
     /// Starts it on the data in `dir`, with further flags, and waits until it listens.
     #[track_caller]
     pub(crate) fn start_in(dir: TempDir, flags: &[&str]) -> Self {
+        let mut command = command(dir.path());
+        command.args(flags);
+        Self::spawn(dir, command)
+    }
+
+    #[track_caller]
+    fn spawn(dir: TempDir, mut command: Command) -> Self {
         let log = File::create(dir.path().join("stderr")).expect("a file for the log");
-        let mut child = command(dir.path())
-            .args(flags)
+        let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log)

@@ -64,8 +64,7 @@ impl EventStream {
     #[track_caller]
     pub(crate) fn next(&mut self) -> Option<Sse> {
         loop {
-            let end = self.text.windows(2).position(|bytes| bytes == b"\n\n");
-            if let Some(end) = end {
+            if let Some(end) = memchr::memmem::find(&self.text, b"\n\n") {
                 let rest = self.text.split_off(end + 2);
                 let block = std::mem::replace(&mut self.text, rest);
                 return Some(parse(std::str::from_utf8(&block).expect("text")));
