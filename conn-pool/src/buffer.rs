@@ -167,16 +167,16 @@ impl Buffer {
 
     /// An empty buffer with zeroed memory.
     pub(crate) fn new(capacity: usize, class: Class) -> Self {
+        // Before it is allocated.
+        assert!(
+            u32::try_from(capacity).is_ok(),
+            "{capacity} bytes are too many"
+        );
         Self::from_zeroed(vec![0; capacity].into_boxed_slice(), class)
     }
 
-    /// An empty buffer with this memory, all of it zero.
+    /// An empty buffer with memory that `into_zeroed` gave.
     pub(crate) fn from_zeroed(bytes: Box<[u8]>, class: Class) -> Self {
-        assert!(
-            u32::try_from(bytes.len()).is_ok(),
-            "{} bytes are too many",
-            bytes.len()
-        );
         Self {
             bytes,
             class,
@@ -225,5 +225,5 @@ impl fmt::Debug for Buffer {
 
 /// A length or a place within a buffer, none of which is longer than `u32::MAX`.
 fn position(n: usize) -> u32 {
-    u32::try_from(n).expect("`from_zeroed` checks the length")
+    u32::try_from(n).expect("`new` checks the length")
 }

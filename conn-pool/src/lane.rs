@@ -23,7 +23,7 @@ pub(crate) struct Place(u32);
 impl Place {
     /// Lanes are numbered below this.
     pub(crate) const LANES_MAX: usize = 1 << 16;
-    /// In use, without a deadline.
+    /// In use, without a deadline: the last place that is in use.
     pub(crate) const PARKED: Self = Self(1 << 16);
     /// Free, with a value that waits for its next use.
     pub(crate) const WARM: Self = Self(1 << 17);
@@ -140,7 +140,8 @@ impl Lane {
     #[cold]
     #[inline(never)]
     fn attach_early(&mut self, slots: &mut [Slot], last: u32, index: u32, deadline: Instant) {
-        let next = self.first_after(slots, last, deadline);
+        let is_after = |index: u32| slots[index as usize].is_after(deadline);
+        let next = self.first_after(slots, last, is_after);
         self.list.attach_before(slots, next, index);
         self.finger = index;
     }
@@ -152,23 +153,16 @@ impl Lane {
             .list
             .iter(slots)
             .map(|index| slots[index as usize].deadline);
-        assert!(
-            deadlines.is_sorted(),
-            "a deadline stands behind a later one"
-        );
+        assert!(deadlines.is_sorted(), "a deadline is behind a later one");
         let is_here = self.list.iter(slots).any(|index| index == self.finger);
-        assert!(
-            is_here || self.finger == NIL,
-            "the finger is not on its lane"
-        );
+        assert!(is_here || self.finger == NIL, "the finger is elsewhere");
     }
 
-    /// The first slot whose deadline is later than `deadline`, as that of `last`, the last one, is.
+    /// The first slot that `is_after` is true of, as it is of `last`, the last one, and of all between.
     ///
     /// Takes twice as many steps as the slot is away from the end or from the finger, whichever is
     /// nearer.
-    fn first_after(&self, slots: &[Slot], last: u32, deadline: Instant) -> u32 {
-        let is_after = |index: u32| slots[index as usize].is_after(deadline);
+    fn first_after(&self, slots: &[Slot], last: u32, is_after: impl Fn(u32) -> bool) -> u32 {
         let mut later = last;
         let mut finger = self.finger;
         loop {
@@ -193,5 +187,91 @@ impl Lane {
                 }
             };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::time::Duration;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// A lane of `len` slots, a millisecond apart, and as many that are on none.
+    fn lane(len: u32, start: Instant) -> (Lane, Vec<Slot>) {
+        let mut lane = Lane::new();
+        let mut slots = Vec::new();
+        slots.resize_with(2 * len as usize, || Slot::new(Place::PARKED));
+        for index in 0..len {
+            lane.attach(
+                &mut slots,
+                index,
+                start + Duration::from_millis(index.into()),
+            );
+        }
+        (lane, slots)
+    }
+
+    /// Puts a slot on the lane; how many slots were looked at for its place.
+    fn attach(lane: &mut Lane, slots: &mut [Slot], index: u32, deadline: Instant) -> usize {
+        let looks = Cell::new(0);
+        let is_after = |index: u32| {
+            looks.set(looks.get() + 1);
+            slots[index as usize].is_after(deadline)
+        };
+        let last = lane.list.tail();
+        if is_after(last) {
+            lane.first_after(slots, last, is_after);
+        }
+        lane.attach(slots, index, deadline);
+        looks.get()
+    }
+
+    #[test]
+    fn a_timeout_that_becomes_shorter_costs_one_way_along_the_lane() {
+        let now = Instant::now();
+        let len = 1000;
+        // From now on 200 ms, where it was 1 s: all that wait expire within a second.
+        let (mut lane, mut slots) = lane(len, now);
+        let mut looks = 0;
+        for step in 0..len {
+            let deadline = now + SECOND / 5 + Duration::from_micros(500) * step;
+            looks += attach(&mut lane, &mut slots, len + step, deadline);
+        }
+        lane.check(&slots);
+        assert!(looks < 10 * len as usize, "{looks} slots were looked at");
+    }
+
+    #[test]
+    fn a_shorter_timeout_of_one_busy_slot_costs_one_way_along_the_lane() {
+        let now = Instant::now();
+        let len = 1000;
+        let (mut lane, mut slots) = lane(len, now + SECOND);
+        let mut looks = 0;
+        for step in 0..len {
+            let deadline = now + SECOND + SECOND / 2 + Duration::from_micros(10) * step;
+            looks += attach(&mut lane, &mut slots, len, deadline);
+            lane.detach(&mut slots, len);
+        }
+        lane.check(&slots);
+        assert!(looks < 10 * len as usize, "{looks} slots were looked at");
+    }
+
+    #[test]
+    fn a_deadline_that_is_a_little_early_costs_a_few_looks() {
+        let now = Instant::now();
+        let len = 1000;
+        let (mut lane, mut slots) = lane(len, now);
+        for step in 0..len {
+            let deadline = now + SECOND - Duration::from_micros(2500);
+            assert!(
+                attach(&mut lane, &mut slots, len, deadline) < 12,
+                "step {step}"
+            );
+            lane.detach(&mut slots, len);
+        }
+        lane.check(&slots);
     }
 }

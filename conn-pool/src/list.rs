@@ -3,7 +3,11 @@
 //! Invariant: from `head` over `next` one meets `len` nodes and ends at `tail`; from `tail` over
 //! `prev` the same nodes the other way round. A node that is on no list has unlinked links.
 
-use std::iter::FusedIterator;
+mod iter;
+mod stack;
+
+pub use iter::{Drain, Iter};
+pub(crate) use stack::Stack;
 
 /// Stands for "no node" at both ends of a list.
 pub(crate) const NIL: u32 = u32::MAX;
@@ -272,17 +276,12 @@ impl List {
 
     /// The nodes from the first to the last; `.rev()` goes the other way.
     pub fn iter<'a, N: Nodes + ?Sized>(&self, nodes: &'a N) -> Iter<'a, N> {
-        Iter {
-            nodes,
-            front: self.head,
-            back: self.tail,
-            left: self.len,
-        }
+        Iter::new(nodes, self.head, self.tail, self.len)
     }
 
     /// Takes all nodes off, one by one; those that aren't asked for go when the iterator is dropped.
     pub fn drain<'a, N: Nodes + ?Sized>(&'a mut self, nodes: &'a mut N) -> Drain<'a, N> {
-        Drain { list: self, nodes }
+        Drain::new(self, nodes)
     }
 
     /// Asserts the invariant, walking the list both ways; for tests.
@@ -394,120 +393,4 @@ fn expect_linked<N: Nodes + ?Sized>(nodes: &N, node: u32) {
 #[inline(never)]
 fn misused(node: u32, what: &str) -> ! {
     panic!("node {node} {what}");
-}
-
-/// The nodes of a list in order, from [`List::iter`].
-#[derive(Debug)]
-pub struct Iter<'a, N: ?Sized> {
-    nodes: &'a N,
-    front: u32,
-    back: u32,
-    left: u32,
-}
-
-impl<N: Nodes + ?Sized> Iterator for Iter<'_, N> {
-    type Item = u32;
-
-    fn next(&mut self) -> Option<u32> {
-        self.left = self.left.checked_sub(1)?;
-        let node = self.front;
-        self.front = self.nodes.links(node).next;
-        Some(node)
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.left as usize, Some(self.left as usize))
-    }
-}
-
-impl<N: Nodes + ?Sized> DoubleEndedIterator for Iter<'_, N> {
-    fn next_back(&mut self) -> Option<u32> {
-        self.left = self.left.checked_sub(1)?;
-        let node = self.back;
-        self.back = self.nodes.links(node).prev;
-        Some(node)
-    }
-}
-
-impl<N: Nodes + ?Sized> ExactSizeIterator for Iter<'_, N> {}
-impl<N: Nodes + ?Sized> FusedIterator for Iter<'_, N> {}
-
-/// Takes the nodes off a list, from [`List::drain`].
-#[derive(Debug)]
-pub struct Drain<'a, N: Nodes + ?Sized> {
-    list: &'a mut List,
-    nodes: &'a mut N,
-}
-
-impl<N: Nodes + ?Sized> Iterator for Drain<'_, N> {
-    type Item = u32;
-
-    fn next(&mut self) -> Option<u32> {
-        self.list.pop_front(self.nodes)
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.list.len(), Some(self.list.len()))
-    }
-}
-
-impl<N: Nodes + ?Sized> DoubleEndedIterator for Drain<'_, N> {
-    fn next_back(&mut self) -> Option<u32> {
-        self.list.pop_back(self.nodes)
-    }
-}
-
-impl<N: Nodes + ?Sized> ExactSizeIterator for Drain<'_, N> {}
-impl<N: Nodes + ?Sized> FusedIterator for Drain<'_, N> {}
-
-impl<N: Nodes + ?Sized> Drop for Drain<'_, N> {
-    fn drop(&mut self) {
-        while self.next().is_some() {}
-    }
-}
-
-/// Nodes of which only the last one is taken: through their `next` alone, so that no other node is
-/// touched.
-#[derive(Debug)]
-pub(crate) struct Stack {
-    top: u32,
-    len: u32,
-}
-
-impl Stack {
-    pub(crate) const fn new() -> Self {
-        Self { top: NIL, len: 0 }
-    }
-
-    pub(crate) const fn len(&self) -> usize {
-        self.len as usize
-    }
-
-    /// Puts `node`, which is on no list, on top.
-    pub(crate) fn push<N: Nodes + ?Sized>(&mut self, nodes: &mut N, node: u32) {
-        nodes.links_mut(node).next = self.top;
-        self.top = node;
-        self.len += 1;
-    }
-
-    /// Takes the top one. Its links are left for who attaches it elsewhere.
-    pub(crate) fn pop<N: Nodes + ?Sized>(&mut self, nodes: &N) -> Option<u32> {
-        if self.top == NIL {
-            return None;
-        }
-        let node = self.top;
-        self.top = nodes.links(node).next;
-        self.len -= 1;
-        Some(node)
-    }
-
-    /// The nodes from the top.
-    pub(crate) fn iter<'a, N: Nodes + ?Sized>(&self, nodes: &'a N) -> Iter<'a, N> {
-        Iter {
-            nodes,
-            front: self.top,
-            back: NIL,
-            left: self.len,
-        }
-    }
 }

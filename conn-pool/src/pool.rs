@@ -28,8 +28,11 @@ use crate::lane::{Lane, Place, Slot};
 use crate::list::Stack;
 use crate::values::Values;
 
+mod config;
 #[cfg(test)]
 mod tests;
+
+pub use config::{PoolConfig, PoolStats};
 
 /// Slots are numbered below what stands for no node.
 const SLOTS_MAX: usize = u32::MAX as usize - 1;
@@ -48,36 +51,6 @@ pub trait Reuse {
     }
 }
 
-/// How many values a [`Pool`] holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PoolConfig {
-    /// Values made in advance, by [`Pool::new`]; no more than `max`. Default: 0.
-    pub min: usize,
-    /// Values in use at the same time, at most: 1 to [`PoolConfig::MAX_LIMIT`]. Default: 1 024.
-    ///
-    /// Address space for the bookkeeping, 32 bytes each, is reserved at once.
-    pub max: usize,
-    /// Free values kept, with their warm buffers, for the next acquire. Default: 256.
-    ///
-    /// What is released beyond them is dropped. At least `min` are kept, whatever stands here.
-    pub retained: usize,
-}
-
-impl PoolConfig {
-    /// The largest `max`: 2³¹. Half of all indices, so that retired slots can be replaced.
-    pub const MAX_LIMIT: usize = 1 << 31;
-}
-
-impl Default for PoolConfig {
-    fn default() -> Self {
-        Self {
-            min: 0,
-            max: 1024,
-            retained: 256,
-        }
-    }
-}
-
 /// A slot whose deadline has passed, from [`Pool::expired`]. It is parked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expired {
@@ -85,26 +58,6 @@ pub struct Expired {
     pub key: Key,
     /// The list that it was on: what the deadline was for.
     pub list: usize,
-}
-
-/// What a [`Pool`] has done and holds, from [`Pool::stats`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct PoolStats {
-    /// Acquires that were served with a warm value.
-    pub hits: u64,
-    /// Acquires that had to make a value.
-    pub misses: u64,
-    /// Acquires that were refused because all slots were in use.
-    pub refused: u64,
-    /// Values in use.
-    pub lent: usize,
-    /// Free values that wait warm.
-    pub retained: usize,
-    /// Bytes of the values that wait warm, what [`Reuse::heap_bytes`] says included.
-    pub retained_bytes: usize,
-    /// Slots that have used up their generations (see [`Key`]).
-    pub retired: usize,
 }
 
 /// Values in numbered slots, each either free or in use, and in use either parked or on one of `LISTS`
@@ -133,6 +86,7 @@ pub struct Pool<T, const LISTS: usize> {
     max: usize,
     warm_max: usize,
     generation_max: u32,
+    slots_max: usize,
     hits: u64,
     misses: u64,
     refused: u64,
@@ -159,8 +113,8 @@ impl<T: Reuse, const LISTS: usize> Pool<T, LISTS> {
         make: impl FnMut() -> T + Send + 'static,
     ) -> Result<Self, Error> {
         const { assert!(LISTS <= Place::LANES_MAX) };
+        config.check()?;
         let PoolConfig { min, max, retained } = config;
-        check_config(min, max)?;
         let mut slots = Vec::new();
         let reserved = slots.try_reserve_exact(max);
         reserved.map_err(|_| Error::OutOfMemory { max })?;
@@ -177,6 +131,7 @@ impl<T: Reuse, const LISTS: usize> Pool<T, LISTS> {
             max,
             warm_max: retained.max(min),
             generation_max: Key::GENERATION_MAX,
+            slots_max: SLOTS_MAX,
             hits: 0,
             misses: 0,
             refused: 0,
@@ -334,7 +289,8 @@ impl<T, const LISTS: usize> Pool<T, LISTS> {
     /// Whether [`Pool::acquire`] would find no slot.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        let can_grow = self.slots.len() - self.retired < self.max && self.slots.len() < SLOTS_MAX;
+        let can_grow =
+            self.slots.len() - self.retired < self.max && self.slots.len() < self.slots_max;
         self.warm_len() == 0 && self.cold.len() == 0 && !can_grow
     }
 
@@ -537,18 +493,5 @@ impl<T, const LISTS: usize> fmt::Debug for Pool<T, LISTS> {
             .field("max", &self.max)
             .field("next_deadline", &self.next_deadline())
             .finish_non_exhaustive()
-    }
-}
-
-fn check_config(min: usize, max: usize) -> Result<(), Error> {
-    let limit = PoolConfig::MAX_LIMIT;
-    if max == 0 {
-        Err(Error::MaxIsZero)
-    } else if max > limit {
-        Err(Error::MaxTooLarge { max, limit })
-    } else if min > max {
-        Err(Error::MinAboveMax { min, max })
-    } else {
-        Ok(())
     }
 }
