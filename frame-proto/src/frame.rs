@@ -189,3 +189,131 @@ pub(crate) fn patch(out: &mut [u8], start: usize) {
     let len = u32::try_from(payload_len(out, start)).expect("a frame is shorter than 4 GiB");
     out[start..start + PREFIX_BYTES].copy_from_slice(&len.to_be_bytes());
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAX: u32 = 16;
+
+    fn frame(payload: &[u8]) -> Vec<u8> {
+        let mut out = u32::try_from(payload.len())
+            .expect("short")
+            .to_be_bytes()
+            .to_vec();
+        out.extend_from_slice(payload);
+        out
+    }
+
+    #[test]
+    fn a_frame_that_comes_byte_by_byte_is_the_same_frame() {
+        let decoder = Decoder::new(MAX);
+        let bytes = frame(b"hello");
+        for end in 0..bytes.len() {
+            let have = &bytes[..end];
+            assert_eq!(decoder.next(have), Ok(None), "after {end} bytes");
+            let whole_prefix = end >= PREFIX_BYTES;
+            let missing = if whole_prefix { 9 } else { PREFIX_BYTES } - end;
+            assert_eq!(decoder.needed(have), missing, "after {end} bytes");
+        }
+        assert_eq!(decoder.next(&bytes), Ok(Some(4..9)));
+        assert_eq!(decoder.needed(&bytes), 0);
+    }
+
+    #[test]
+    fn the_next_frame_stays_in_the_buffer() {
+        let mut bytes = frame(b"one");
+        bytes.extend(frame(b"two"));
+        let decoder = Decoder::new(MAX);
+        let first = decoder.next(&bytes).expect("in bounds").expect("whole");
+        let rest = &bytes[first.end..];
+        let second = decoder.next(rest).expect("in bounds").expect("whole");
+        assert_eq!(&bytes[first], b"one");
+        assert_eq!(&rest[second], b"two");
+    }
+
+    #[test]
+    fn a_frame_of_just_the_limit_is_taken_and_one_byte_more_is_not() {
+        let decoder = Decoder::new(MAX);
+        assert_eq!(decoder.next(&frame(&[0; 16])), Ok(Some(4..20)));
+        for len in [17, u32::MAX] {
+            let error = FrameError::TooLarge { len, max: MAX };
+            // The prefix alone is enough: nothing is waited for.
+            assert_eq!(decoder.next(&len.to_be_bytes()), Err(error.clone()));
+            assert_eq!(decoder.end(&len.to_be_bytes()), Err(error.clone()));
+            assert_eq!(
+                error.to_string(),
+                format!("frame length {len} exceeds the maximum of 16")
+            );
+        }
+    }
+
+    #[test]
+    fn an_empty_frame_is_a_frame() {
+        assert_eq!(Decoder::new(0).next(&[0; 4]), Ok(Some(4..4)));
+    }
+
+    #[test]
+    fn a_length_that_is_only_announced_takes_no_memory() {
+        let decoder = Decoder::new(16 * 1024 * 1024);
+        let mut bytes = (16_u32 * 1024 * 1024).to_be_bytes().to_vec();
+        bytes.reserve_exact(decoder.room(&bytes));
+        assert!(bytes.capacity() < 64 * 1024);
+    }
+
+    #[test]
+    fn room_at_most_doubles_the_bytes_received() {
+        let decoder = Decoder::new(16 * 1024 * 1024);
+        let mut bytes = (16_u32 * 1024 * 1024).to_be_bytes().to_vec();
+        let mut reads = 0;
+        while decoder.next(&bytes).expect("in bounds").is_none() {
+            let room = decoder.room(&bytes);
+            assert!(room <= bytes.len().max(16 * 1024), "{room}");
+            bytes.resize(bytes.len() + room, 0);
+            reads += 1;
+        }
+        assert_eq!(bytes.len(), PREFIX_BYTES + 16 * 1024 * 1024);
+        assert!(reads < 16, "{reads}");
+    }
+
+    #[test]
+    fn there_is_always_room_for_a_read() {
+        let decoder = Decoder::new(MAX);
+        for bytes in [&[][..], &[0; 3], &frame(b"whole"), &[0xff; 4]] {
+            assert!(decoder.room(bytes) >= PREFIX_BYTES, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_stream_may_end_between_frames_only() {
+        let decoder = Decoder::new(MAX);
+        let bytes = frame(b"hello");
+        assert_eq!(decoder.end(b""), Ok(()));
+        assert_eq!(
+            decoder.end(&bytes[..1]),
+            Err(FrameError::Incomplete { missing: 3 })
+        );
+        assert_eq!(
+            decoder.end(&bytes[..8]),
+            Err(FrameError::Incomplete { missing: 1 })
+        );
+    }
+
+    #[test]
+    fn bytes_that_are_no_message_are_told_from_missing_ones() {
+        let error = decode::<String>(&[0x0A, 5, b'x']).expect_err("too short a field");
+        assert!(matches!(error, FrameError::Malformed(_)), "{error}");
+    }
+
+    #[test]
+    fn a_message_over_the_limit_leaves_the_output_as_it_was() {
+        let mut out = b"before".to_vec();
+        // Two bytes of field key and length.
+        encode(&"x".repeat(14), MAX, &mut out).expect("16 bytes");
+        assert_eq!(out.len(), 6 + PREFIX_BYTES + 16);
+        let before = out.clone();
+        let error = encode(&"x".repeat(15), MAX, &mut out);
+        assert_eq!(error, Err(FrameError::TooLarge { len: 17, max: MAX }));
+        assert_eq!(out, before);
+    }
+}

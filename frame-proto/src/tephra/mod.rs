@@ -10,22 +10,26 @@
 //! one for each tag, and its payload is copied once. An event of an answer is copied once,
 //! from the engine's buffer into the output.
 
+mod append;
 mod error;
 mod events;
 // Every item in it has its comment from the .proto.
 mod generated;
+mod query;
 mod request;
 mod response;
 #[cfg(test)]
 mod tests;
 mod wire;
 
+pub use self::append::APPEND_EVENTS_MAX;
 pub use self::error::{Invalid, Reason, RequestError, WireFault};
 pub use self::events::{EventsFrame, event_fits, put_sequenced, sequenced_len};
 pub use self::proto::ErrorCode;
 /// The numbers of a server's state, as [`stats`] sends them.
 pub use self::proto::StatsResponse as Stats;
-pub use self::request::{APPEND_EVENTS_MAX, Incoming, QUERY_TERMS_MAX, Received, decode_request};
+pub use self::query::QUERY_TERMS_MAX;
+pub use self::request::{Incoming, Received, decode_request};
 pub use self::response::{
     ERROR_MESSAGE_BYTES_MAX, append_error, append_ok, caught_up, error, hello_ack, read_end, stats,
 };
