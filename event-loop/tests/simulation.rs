@@ -479,3 +479,45 @@ fn nobody_answers_where_nobody_listens() {
     world.settle();
     assert!(client.receive(&mut Vec::new()).is_err());
 }
+
+#[test]
+fn nobody_gets_the_answer_of_another_however_fast_slots_change_hands() {
+    let mut strays = 0;
+    for seed in seeds(SEEDS) {
+        let world = World::new(seed);
+        let (event_loop, _) = listening(&world, LoopConfig::default());
+        let mut server = Echo::new(event_loop, 8);
+        let mut rng = Rng::new(seed ^ 0x5eed);
+        // Each client says who it is, in one piece or two, and goes when it has its answer, or before, or rudely.
+        let mut clients: Vec<(pumice_event_loop::sim::Client, u64, Vec<u8>)> = Vec::new();
+        let mut served = 0;
+        for number in 0..120 {
+            if clients.len() < 6 {
+                let mut client = world.connect(addr()).unwrap();
+                let name = rng.next_u64();
+                let cut = rng.below(9);
+                client.send(&name.to_le_bytes()[..cut]).unwrap();
+                client.send(&name.to_le_bytes()[cut..]).unwrap();
+                clients.push((client, name, Vec::new()));
+            }
+            server.turn(Some(world.now() + Duration::from_millis(1)));
+            for (client, name, answer) in &mut clients {
+                client.receive(answer).unwrap();
+                assert!(name.to_le_bytes().starts_with(answer), "turn {number}");
+            }
+            let at = rng.below(clients.len());
+            match rng.below(6) {
+                0 => clients.swap_remove(at).0.reset(),
+                1 => clients.swap_remove(at).0.close(),
+                _ if clients[at].2.len() == 8 => {
+                    served += 1;
+                    clients.swap_remove(at).0.close();
+                }
+                _ => {}
+            }
+        }
+        assert!(served > 0);
+        strays += server.strays;
+    }
+    assert!(strays > 0, "no stale event in {SEEDS} worlds");
+}

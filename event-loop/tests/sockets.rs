@@ -1,19 +1,14 @@
-//! What only real sockets have: options, addresses, queues, and the system's own edges.
-
-mod common;
+//! What only real sockets have: options, addresses, and the system's own ways to connect.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use pumice_event_loop::{
-    Accept, BACKLOG_MIN, Event, EventLoop, ListenConfig, Mio, MioStream, Peer, Platform, Ready,
-    Stream, bind, bind_workers,
+    Accept, Event, EventLoop, ListenConfig, Mio, MioStream, Peer, Platform, Ready, Stream, bind,
+    bind_workers,
 };
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use socket2::SockRef;
-
-use common::{Client, Echo, MioRig, Rig, token_of};
 
 fn local(port: u16) -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], port))
@@ -227,67 +222,6 @@ fn one_worker_has_its_port_for_itself() {
     assert!(!SockRef::from(&listeners[0]).reuse_port().unwrap());
 }
 
-/// Lets this process have as many descriptors as it may, and tells how many that are.
-fn raise_descriptors() -> u64 {
-    let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit {
-        current: limit.maximum,
-        maximum: limit.maximum,
-    };
-    setrlimit(Resource::Nofile, raised).unwrap();
-    limit.maximum.unwrap_or(u64::MAX)
-}
-
-#[test]
-fn five_hundred_and_twelve_at_once_are_served_by_a_budget_of_sixteen() {
-    assert!(raise_descriptors() > 1_200, "too few descriptors to try");
-    let mut rig = MioRig::new();
-    let mut event_loop = rig.event_loop();
-    event_loop.listen(rig.listener()).unwrap();
-    let mut server = Echo::new(event_loop, 64);
-    // All of them connect before the loop runs for the first time: for the edge-triggered listener one event.
-    let mut clients: Vec<_> = (0..512u32)
-        .map(|number| {
-            let mut client = rig.connect();
-            client.send(&number.to_le_bytes());
-            (client, Vec::new())
-        })
-        .collect();
-    let mut turns = 0;
-    while !clients.iter().all(|(_, echo)| echo.len() == 4) {
-        turns += 1;
-        assert!(turns < 10_000, "{} of 512 accepted", server.accepted);
-        server.turn(Some(server.event_loop.now() + Duration::from_millis(50)));
-        for (client, echo) in &mut clients {
-            if echo.len() < 4 {
-                client.receive(echo);
-            }
-        }
-    }
-    for (number, (_, echo)) in (0u32..).zip(&clients) {
-        assert_eq!(*echo, number.to_le_bytes());
-    }
-    assert!(server.accepts_in_turn <= 16);
-}
-
-#[test]
-fn a_burst_waits_in_the_queue_until_it_is_accepted() {
-    let system_max = std::fs::read_to_string("/proc/sys/net/core/somaxconn")
-        .map_or(BACKLOG_MIN, |text| text.trim().parse().unwrap());
-    let burst = system_max.min(300);
-    let config = ListenConfig {
-        backlog: 1,
-        ..ListenConfig::default()
-    };
-    let listener = bind(local(0), &config).unwrap();
-    let addr = listener.local_addr().unwrap();
-    // Each of these has been answered by the system, though nobody accepts: 128 is what std would allow.
-    let clients: Vec<_> = (0..burst)
-        .map(|_| TcpStream::connect_timeout(&addr, Duration::from_millis(900)).unwrap())
-        .collect();
-    assert_eq!(clients.len(), burst as usize);
-}
-
 #[cfg(target_os = "linux")]
 #[test]
 fn a_deferred_newcomer_comes_with_what_it_has_to_say() {
@@ -317,72 +251,6 @@ fn a_deferred_newcomer_comes_with_what_it_has_to_say() {
     let mut answer = String::new();
     client.read_to_string(&mut answer).unwrap();
     assert_eq!(answer, "answer");
-}
-
-#[test]
-fn an_event_of_the_same_batch_does_not_reach_the_slots_next_tenant() {
-    let listener = bind(local(0), &ListenConfig::default()).unwrap();
-    let addr = listener.local_addr().unwrap();
-    let mut event_loop = EventLoop::new().unwrap();
-    event_loop.listen(Mio::listener(listener).unwrap()).unwrap();
-
-    let mut clients = Vec::new();
-    let mut slots = Vec::new();
-    for index in 0..2 {
-        clients.push(TcpStream::connect(addr).unwrap());
-        let mut stream = accept(&mut event_loop);
-        event_loop
-            .register(&mut stream, token_of(index, 1))
-            .unwrap();
-        slots.push(stream);
-    }
-    let _newcomer = TcpStream::connect(addr).unwrap();
-    let mut fresh = Some(accept(&mut event_loop));
-    for client in &mut clients {
-        client.write_all(b"hello").unwrap();
-    }
-    // One batch says that both are readable.
-    let mut batch = Vec::new();
-    while batch.len() < 2 {
-        event_loop
-            .poll(Some(event_loop.now() + Duration::from_millis(5)))
-            .unwrap();
-        batch = event_loop.events().to_vec();
-        batch.retain(|event| matches!(event, Event::Stream { ready, .. } if ready.is_readable()));
-        if batch.len() == 1 {
-            // Not yet one batch: once more.
-            for client in &mut clients {
-                client.write_all(b"hello").unwrap();
-            }
-        }
-    }
-    // The first event's consequence is that the other connection goes, and a newcomer gets its slot.
-    let Event::Stream { token: first, .. } = batch[0] else {
-        unreachable!("only streams are in the batch");
-    };
-    let victim = if first == token_of(0, 1) { 1 } else { 0 };
-    let mut stream = fresh.take().unwrap();
-    event_loop
-        .register(&mut stream, token_of(victim, 2))
-        .unwrap();
-    let mut old = std::mem::replace(&mut slots[victim], stream);
-    event_loop.deregister(&mut old).unwrap();
-    drop(old);
-    let Event::Stream { token: second, .. } = batch[1] else {
-        unreachable!("only streams are in the batch");
-    };
-    assert_eq!(second, token_of(victim, 1), "the event says whom it is for");
-    assert_ne!(second, token_of(victim, 2), "and not who is there now");
-    // Neither does a later batch tell of what the old tenant got.
-    event_loop
-        .poll(Some(event_loop.now() + Duration::from_millis(5)))
-        .unwrap();
-    for event in event_loop.events() {
-        if let Event::Stream { token, ready } = event {
-            assert_ne!(*token, token_of(victim, 1));
-            assert!(*token != token_of(victim, 2) || !ready.is_readable());
-        }
-    }
 }
 
 #[test]

@@ -65,6 +65,8 @@ on_every_platform! {
         a_deadline_in_the_past_is_no_wait
         a_message_wakes_a_loop_that_waits_without_a_deadline
         a_message_sent_by_the_loop_itself_is_not_slept_over
+        a_deadline_ages_away_overflows_nothing
+        a_stream_can_be_handed_to_another_loop
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use pumice_event_loop::{Accept, Ready};
 
 use crate::common::{Client, Rig};
-use crate::{accept_one, wait_until_ready};
+use crate::{accept_one, read_some, wait_until_ready};
 
 pub(crate) fn an_idle_loop_waits_for_its_deadline<R: Rig>(rig: &mut R) {
     rig.calm();
@@ -73,4 +73,46 @@ pub(crate) fn a_message_sent_by_the_loop_itself_is_not_slept_over<R: Rig>(rig: &
         }
         assert_eq!(received, [number]);
     }
+}
+
+pub(crate) fn a_deadline_ages_away_overflows_nothing<R: Rig>(rig: &mut R) {
+    let mut event_loop = rig.event_loop();
+    let mut mailbox = event_loop.mailbox().unwrap();
+    let sender = mailbox.sender();
+    // More milliseconds than an `int` holds, many times over.
+    let ages = event_loop.now() + Duration::from_secs(10_000_000_000);
+    let mut received = Vec::new();
+    thread::scope(|scope| {
+        scope.spawn(move || sender.send(1).unwrap());
+        while received.is_empty() {
+            event_loop.poll(Some(ages)).unwrap();
+            mailbox.drain(&mut received);
+        }
+    });
+    assert_eq!(received, [1]);
+}
+
+pub(crate) fn a_stream_can_be_handed_to_another_loop<R: Rig>(rig: &mut R) {
+    let mut first = rig.event_loop();
+    first.listen(rig.listener()).unwrap();
+    let mut second = rig.event_loop();
+    let mut mailbox = second.mailbox().unwrap();
+    let sender = mailbox.sender();
+    let mut client = rig.connect();
+    client.send(b"hello");
+    let stream = accept_one(&mut first);
+    assert!(sender.send(stream).is_ok());
+
+    let mut streams = Vec::new();
+    while streams.is_empty() {
+        second.poll(None).unwrap();
+        mailbox.drain(&mut streams);
+    }
+    second.register(&mut streams[0], 5).unwrap();
+    let mut bytes = Vec::new();
+    while bytes.len() < 5 {
+        wait_until_ready(&mut second, 5, Ready::READABLE);
+        read_some(&mut streams[0], &mut bytes);
+    }
+    assert_eq!(bytes, b"hello");
 }
