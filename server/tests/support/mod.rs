@@ -17,6 +17,8 @@ mod process;
 mod serve;
 #[cfg(feature = "store")]
 mod sse;
+#[cfg(feature = "store")]
+pub(crate) mod store;
 
 pub(crate) use app::{Gate, app, both};
 pub(crate) use client::{Answer, Client, get, post};
