@@ -66,9 +66,7 @@ impl EventLoop<Mio> {
     pub fn new() -> io::Result<Self> {
         Self::with_platform(Mio::new()?)
     }
-}
 
-impl EventLoop<Mio> {
     /// Watches any other source of mio's, such as a pipe, under `token`: edge-triggered, for reading and writing.
     ///
     /// # Errors

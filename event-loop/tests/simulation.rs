@@ -467,6 +467,35 @@ fn a_world_in_which_nothing_can_happen_is_woken_by_another_thread() {
 }
 
 #[test]
+fn a_configuration_that_makes_no_sense_is_refused() {
+    let world = World::new(6);
+    let with = |accepts_per_turn, back_off| {
+        let config = LoopConfig {
+            accepts_per_turn,
+            back_off,
+            ..LoopConfig::default()
+        };
+        EventLoop::with_config(world.platform(), config).map_err(|error| error.kind())
+    };
+    let hour = Duration::from_secs(3_600);
+    let nano = Duration::from_nanos(1);
+    assert!(with(1, nano).is_ok());
+    assert!(with(1, hour).is_ok());
+    assert_eq!(with(0, nano).err(), Some(ErrorKind::InvalidInput));
+    assert_eq!(with(1, Duration::ZERO).err(), Some(ErrorKind::InvalidInput));
+    assert_eq!(with(1, hour + nano).err(), Some(ErrorKind::InvalidInput));
+}
+
+#[test]
+#[should_panic(expected = "the highest tokens are the loop's own")]
+fn a_token_of_the_loops_own_is_refused() {
+    let world = World::with_faults(7, Faults::calm());
+    let (mut event_loop, _) = listening(&world, LoopConfig::default());
+    let mut stream = world.connect(addr()).unwrap().into_stream();
+    let _ = event_loop.register(&mut stream, pumice_event_loop::TOKEN_MAX + 1);
+}
+
+#[test]
 fn nobody_answers_where_nobody_listens() {
     let world = World::new(5);
     let error = world.connect(addr()).unwrap_err();
