@@ -183,8 +183,10 @@ pub(crate) enum TailStep {
     Posted,
     /// There is nothing new.
     Idle,
-    /// Nobody subscribes, or the log can't be read; the tail is at rest.
+    /// Nobody subscribes; the tail is at rest.
     Resting,
+    /// The log can't be read.
+    Failed,
 }
 
 /// Reads and encodes each commit once.
@@ -259,7 +261,7 @@ impl Tail {
                 // Each subscription will read the store itself and meet the error there, with its own answer to it.
                 tracing::error!(%error, "the live edge can't be read");
                 self.edge = None;
-                TailStep::Resting
+                TailStep::Failed
             }
         }
     }
@@ -275,15 +277,19 @@ impl Tail {
 
     /// Steps until the store or the server stops: blocks while nobody subscribes or nothing is committed.
     pub(crate) fn run(mut self) {
-        while self.interest.wait() {
+        loop {
+            if !self.interest.is_wanted() {
+                // What is committed until somebody subscribes again concerns nobody: the next subscriber must not wait
+                // until the tail has gone through it.
+                self.edge = None;
+            }
+            if !self.interest.wait() {
+                return;
+            }
             match self.step() {
-                TailStep::Posted => {}
-                TailStep::Resting => {
-                    if self.interest.is_wanted() {
-                        // The log can't be read. Not again at once, and not never: disks come back.
-                        std::thread::sleep(std::time::Duration::from_secs(1));
-                    }
-                }
+                TailStep::Posted | TailStep::Resting => {}
+                // Not again at once, and not never: disks come back.
+                TailStep::Failed => std::thread::sleep(std::time::Duration::from_secs(1)),
                 TailStep::Idle => {
                     // Wakes at each commit, and when the store closes.
                     if self.edge.as_ref().is_some_and(|edge| !edge.wait()) {
@@ -294,3 +300,6 @@ impl Tail {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
