@@ -86,7 +86,7 @@ fn wrong() -> Bytes {
             field(1, 0, &value)
         }),
         (0..5_u64).prop_map(|wire_type| field(0, wire_type, &[0])),
-        (0..u64::MAX).prop_map(|key| varint(key)),
+        (0..u64::MAX).prop_map(varint),
         (90..110_usize, 90..110_usize, any::<bool>()).prop_map(|(opened, closed, filled)| {
             let leaf = if filled {
                 field(9, 0, &[1])
