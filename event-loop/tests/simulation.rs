@@ -178,12 +178,15 @@ fn without_descriptors_the_others_are_served_and_newcomers_are_told() {
             turns += 1;
         }
         assert!(turns < 500_000, "{turns}");
-        world.settle();
         for client in &mut refused {
-            // By the answer and the end, or by a reset if the world has cut the answer off.
+            // By the answer and the end, or by a reset if the world has cut the answer off. A client's buffer may be
+            // as small as a byte.
             let mut text = Vec::new();
-            let flow = client.receive(&mut text);
-            assert!(!matches!(flow, Ok(Flow::Open)), "still waiting");
+            let is_told = (0..8).any(|_| {
+                world.settle();
+                !matches!(client.receive(&mut text), Ok(Flow::Open))
+            });
+            assert!(is_told, "still waiting");
             assert!(b"full".starts_with(&text));
         }
         let stats = server.event_loop.listener_stats(id).unwrap();
