@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use pumice_event_loop::sim::{Client, Clock, Flow, Sim, World, seeds};
+use pumice_event_loop::sim::{Client, Clock, Faults, Flow, Sim, World, seeds};
 use pumice_event_loop::{EventLoop, Sender};
 
 use super::{Kit, Message, Scratch, Seat, Worker};
@@ -262,6 +262,75 @@ fn every_idle_connection_is_closed_when_its_time_is_over() {
                 Flow::Ended
             );
         }
+    }
+}
+
+/// A client that takes a long answer slowly isn't asked for more meanwhile, and what it has begun to ask isn't read.
+#[test]
+fn only_the_write_timer_runs_while_an_answer_is_being_taken() {
+    let (timeout, second) = (Duration::from_secs(10), Duration::from_secs(1));
+    let config = Config {
+        head_timeout: timeout,
+        body_timeout: timeout,
+        idle_timeout: timeout,
+        outbox_bytes_max: 4_096,
+        ..Config::default()
+    };
+    let body = "x".repeat(300_000);
+    let long = format!(
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    for (begun, rest) in [
+        ("", ""),
+        ("GET /fast HTTP/1.1\r\nHo", "st: a\r\n\r\n"),
+        (
+            "POST /fast HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nh",
+            "i",
+        ),
+    ] {
+        let mut rig = Rig::new(
+            1,
+            Speaks::Http,
+            Service::Handler(Arc::new(Mirror)),
+            config.clone(),
+        );
+        rig.world.set_clock(Clock::Manual);
+        rig.world.set_faults(Faults {
+            buffer_bytes_max: 4_096,
+            ..Faults::calm()
+        });
+        let mut client = rig.connect();
+        let mut answers = Vec::new();
+        client.send(long.as_bytes()).expect("it is open");
+        while client.unsent() > 0 {
+            rig.step();
+        }
+        client.send(begun.as_bytes()).expect("it is open");
+        let start = rig.world.elapsed();
+        while bodies(&answers).is_empty() {
+            rig.world.advance(second);
+            rig.step();
+            let flow = client.receive(&mut answers).expect("nobody resets");
+            assert_eq!(flow, Flow::Open, "it was closed behind {begun:?}");
+        }
+        assert!(
+            rig.world.elapsed() - start > timeout * 2,
+            "that was no slow client"
+        );
+        // From now on the other timers run.
+        rig.world.advance(timeout - second);
+        rig.step();
+        client.send(rest.as_bytes()).expect("it is open");
+        for _ in 0..10 {
+            rig.step();
+            client.receive(&mut answers).expect("nobody resets");
+        }
+        let expected = usize::from(!rest.is_empty());
+        assert_eq!(bodies(&answers).len(), 1 + expected, "behind {begun:?}");
+        rig.world.advance(timeout + second);
+        rig.step();
+        assert_eq!(rig.worker.pool.len(), 0, "behind {begun:?}");
     }
 }
 
