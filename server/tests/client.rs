@@ -1,6 +1,8 @@
 //! An independent HTTP client, with a parser and a connection pool of its own, finds nothing amiss.
 
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, Read};
+#[cfg(feature = "store")]
+use std::io::{BufRead, BufReader};
 
 #[cfg(feature = "store")]
 use pumice::StoreConfig;

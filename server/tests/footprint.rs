@@ -106,7 +106,7 @@ fn clients_that_do_not_read_cost_their_outbox_and_not_what_they_asked_for() {
     let before = resident_bytes(binary.pid());
     let mut slow: Vec<_> = (0..CLIENTS)
         .map(|_| {
-            let mut client = Client::connect_with_small_window(binary.addr(), 4_096);
+            let mut client = Client::connect_with_small_window(binary.addr());
             client.send("GET /v1/events HTTP/1.1\r\nHost: localhost\r\nAccept: application/x-ndjson\r\n\r\n");
             client.read_head();
             client

@@ -129,7 +129,7 @@ fn an_end_before_a_large_answer_is_taken_costs_no_cpu_and_loses_nothing() {
     let len = 16 << 20;
     let server = TestServer::http(config(), Waiting(Gate::default()));
     let task = server.connect().get("/task").text().to_owned();
-    let mut client = Client::connect_with_small_window(server.addr(), 4_096);
+    let mut client = Client::connect_with_small_window(server.addr());
     client.send_get(&format!("/bytes/{len}"));
     client.shutdown_write();
     // The answer is as large as it gets in the sockets, and the rest waits.

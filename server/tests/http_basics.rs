@@ -407,7 +407,7 @@ fn a_connection_serves_as_many_requests_as_it_may() {
 fn a_large_answer_arrives_byte_for_byte_through_a_small_window() {
     let len = 4 << 20;
     for server in both(config()) {
-        let mut client = Client::connect_with_small_window(server.addr(), 4_096);
+        let mut client = Client::connect_with_small_window(server.addr());
         client.send_get(&format!("/bytes/{len}"));
         let answer = client.answer();
         assert!(answer.body == pattern(len, len as u32));

@@ -163,7 +163,7 @@ fn ten_thousand_unread_answers_hold_the_requests_back_and_come_in_order() {
         response.bytes(format!("{:>2000}", request.path()));
     };
     let server = TestServer::http(config(), Inline(pad));
-    let mut client = Client::connect_with_small_window(server.addr(), 4_096);
+    let mut client = Client::connect_with_small_window(server.addr());
     let mut sender = client.stream().try_clone().expect("a descriptor");
     let send = thread::spawn(move || {
         use std::io::Write;

@@ -139,7 +139,7 @@ fn a_stream_that_is_read_slowly_is_finished_too() {
         assert_eq!(client.post("/v1/append", &body).status, 200);
     }
     // 8 MB, more than the sockets hold.
-    let mut slow = Client::connect_with_small_window(binary.addr(), 4_096);
+    let mut slow = Client::connect_with_small_window(binary.addr());
     slow.send("GET /v1/events HTTP/1.1\r\nHost: localhost\r\nAccept: application/x-ndjson\r\n\r\n");
     slow.read_exact(1);
     binary.terminate();

@@ -204,7 +204,7 @@ fn a_slow_reader_falls_back_to_the_store_and_comes_back_live() {
     let mut client = server.connect();
     let mut quick = subscribe(&server, "");
     quick.expect_caught_up(0);
-    let slow = Client::connect_with_small_window(server.addr(), 4_096);
+    let slow = Client::connect_with_small_window(server.addr());
     let mut slow = EventStream::open(slow, "/v1/subscribe", "");
     slow.expect_caught_up(0);
     let data = "x".repeat(20_000);

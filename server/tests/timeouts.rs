@@ -33,7 +33,7 @@ fn all_idle_connections_are_closed_however_many_are_due_together() {
         let connect = |index: u32| {
             let mut client = server.connect();
             // Some have served a request, some have never sent a byte.
-            if index % 3 > 0 {
+            if !index.is_multiple_of(3) {
                 assert_eq!(client.get("/hello").text(), "hello\n");
             }
             client
@@ -203,7 +203,7 @@ fn a_client_that_takes_nothing_is_cut_off() {
         ..config()
     };
     on_both(config, |server| {
-        let mut client = Client::connect_with_small_window(server.addr(), 4_096);
+        let mut client = Client::connect_with_small_window(server.addr());
         client.send_get("/bytes/16000000");
         server.wait_for("cut off", |totals| totals.closed_write_timeout == 1);
         client.expect_gone();
@@ -230,13 +230,12 @@ fn take_slowly(client: &mut Client, pause: Duration) {
 #[test]
 fn a_client_that_takes_slowly_gets_everything_whatever_the_other_timers_say() {
     let config = Config {
-        write_timeout: SHORT * 8,
         idle_timeout: SHORT,
         head_timeout: SHORT,
         ..config()
     };
     on_both(config, |server| {
-        let mut client = Client::connect_with_small_window(server.addr(), 4_096);
+        let mut client = Client::connect_with_small_window(server.addr());
         client.send_get(&format!("/bytes/{LONG}"));
         take_slowly(&mut client, SHORT / 2);
         // The silence between requests begins when the answer is out.
@@ -248,24 +247,25 @@ fn a_client_that_takes_slowly_gets_everything_whatever_the_other_timers_say() {
 #[test]
 fn half_a_request_behind_an_answer_that_is_taken_slowly_is_no_trickle() {
     let config = Config {
-        // Enough to take the second half and to send the rest of the request.
-        head_timeout: SHORT * 5,
-        body_timeout: SHORT * 5,
+        head_timeout: SHORT,
+        body_timeout: SHORT,
         ..config()
     };
-    let server = TestServer::http(config, Inline(app));
-    let take = |behind: Vec<u8>| {
-        let mut client = Client::connect_with_small_window(server.addr(), 4_096);
-        let (now, later) = behind.split_at(behind.len() - 3);
-        client.send([&get(&format!("/bytes/{LONG}")), now].concat());
-        take_slowly(&mut client, SHORT * 3 / 4);
-        client.send(later);
-        assert_eq!(client.answer().text(), "hello\n");
-    };
-    thread::scope(|scope| {
-        scope.spawn(|| take(get("/hello")));
-        scope.spawn(|| take(post("/echo", "hello\n")));
-    });
+    for behind in [get("/hello"), post("/echo", "hello\n")] {
+        let server = TestServer::http(config.clone(), Inline(app));
+        let mut client = Client::connect_with_small_window(server.addr());
+        client.send([&get(&format!("/bytes/{LONG}")), &behind[..behind.len() - 3]].concat());
+        client.read_head();
+        for _ in 0..6 {
+            thread::sleep(SHORT / 3);
+            client.read_exact(LONG / 16);
+        }
+        let totals = server.totals();
+        assert_eq!(
+            (totals.connections_open, totals.answers_client_error),
+            (1, 0)
+        );
+    }
 }
 
 #[test]
@@ -276,10 +276,13 @@ fn idle_connections_give_their_places_to_those_who_wait() {
         ..config()
     };
     let server = TestServer::http(config, Inline(app));
-    let mut idle: Vec<_> = (0..8).map(|_| server.connect()).collect();
-    for client in &mut idle {
-        assert_eq!(client.get("/hello").status, 200);
-    }
+    let mut idle: Vec<_> = (0..8)
+        .map(|_| {
+            let mut client = server.connect();
+            assert_eq!(client.get("/hello").status, 200);
+            client
+        })
+        .collect();
     for _ in 0..20 {
         // Each of these finds a full house, or one whose timers are due.
         assert_eq!(server.connect().get("/hello").text(), "hello\n");
@@ -360,30 +363,28 @@ fn a_client_of_a_shared_port_that_says_nothing_is_closed_by_the_head_timer() {
 
 #[cfg(feature = "store")]
 #[test]
-fn a_slow_reader_of_a_stream_is_cut_off_only_when_it_takes_nothing() {
-    let config = Config {
-        write_timeout: SHORT * 3,
-        idle_timeout: SHORT,
-        ..config()
-    };
-    let server = TestServer::store(config, StoreConfig::default());
-    let mut client = server.connect();
-    let data = "x".repeat(10_000);
-    for _ in 0..20 {
-        let event = format!("{{\"type\":\"T\",\"data\":\"{data}\"}}");
-        let events = vec![event; 50].join(",");
-        assert_eq!(
-            client
-                .post("/v1/append", format!("{{\"events\":[{events}]}}"))
-                .status,
-            200
+fn a_reader_of_a_stream_is_cut_off_when_it_takes_nothing_but_not_while_it_is_slow() {
+    let open = |write_timeout: Duration| {
+        let config = Config {
+            write_timeout,
+            idle_timeout: SHORT,
+            head_timeout: SHORT,
+            ..config()
+        };
+        let server = TestServer::store(config, StoreConfig::default());
+        let event = format!("{{\"type\":\"T\",\"data\":\"{}\"}}", "x".repeat(10_000));
+        let body = format!("{{\"events\":[{}]}}", vec![event; 50].join(","));
+        for _ in 0..20 {
+            assert_eq!(server.connect().post("/v1/append", &body).status, 200);
+        }
+        // 10 MB in lines, twice what the sockets hold.
+        let mut client = Client::connect_with_small_window(server.addr());
+        client.send(
+            "GET /v1/events HTTP/1.1\r\nHost: localhost\r\nAccept: application/x-ndjson\r\n\r\n",
         );
-    }
-    // 10 MB in lines.
-    let request =
-        "GET /v1/events HTTP/1.1\r\nHost: localhost\r\nAccept: application/x-ndjson\r\n\r\n";
-    let mut slow = Client::connect_with_small_window(server.addr(), 4_096);
-    slow.send(request);
+        (server, client)
+    };
+    let (_server, mut slow) = open(Config::default().write_timeout);
     slow.read_head();
     let mut lines = 0;
     loop {
@@ -396,8 +397,8 @@ fn a_slow_reader_of_a_stream_is_cut_off_only_when_it_takes_nothing() {
     }
     assert_eq!(lines, 1_000);
     slow.expect_end();
-    let mut stuck = Client::connect_with_small_window(server.addr(), 4_096);
-    stuck.send(request);
+
+    let (server, mut stuck) = open(SHORT);
     server.wait_for("cut off", |totals| totals.closed_write_timeout == 1);
     stuck.expect_gone();
 }

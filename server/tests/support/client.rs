@@ -64,15 +64,19 @@ impl Client {
         }
     }
 
-    /// The same with a receive buffer of about `bytes`, so that the server's send buffer soon fills.
-    pub(crate) fn connect_with_small_window(addr: SocketAddr, bytes: usize) -> Self {
+    /// The same with a receive buffer of 64 KiB, which doesn't grow as others do to some 6 MB: what isn't read soon
+    /// fills the server's send buffer, and that has 4 MB at most. (A much smaller one would make the sender wait for
+    /// timers of TCP.)
+    pub(crate) fn connect_with_small_window(addr: SocketAddr) -> Self {
         let socket = socket2::Socket::new(
             socket2::Domain::for_address(addr),
             socket2::Type::STREAM,
             Some(socket2::Protocol::TCP),
         )
         .expect("a socket");
-        socket.set_recv_buffer_size(bytes).expect("a socket option");
+        socket
+            .set_recv_buffer_size(64 * 1024)
+            .expect("a socket option");
         socket.connect(&addr.into()).expect("the server listens");
         let stream = TcpStream::from(socket);
         stream
