@@ -50,8 +50,10 @@ impl Place {
 }
 
 /// What a pool knows of a value. The value itself is elsewhere, so that moving a slot along the lists
-/// touches half a cache line for each of three slots, however large the values are.
+/// touches half a cache line for each of three slots, however large the values are. Aligned, so that it
+/// is never two halves.
 #[derive(Debug)]
+#[repr(align(32))]
 pub(crate) struct Slot {
     pub(crate) links: Links,
     pub(crate) generation: u32,
@@ -60,7 +62,7 @@ pub(crate) struct Slot {
     pub(crate) deadline: Option<Instant>,
 }
 
-const _: () = assert!(size_of::<Slot>() <= 32);
+const _: () = assert!(size_of::<Slot>() == 32);
 
 impl Slot {
     /// A slot that is on no list yet.
@@ -93,6 +95,10 @@ impl Nodes for [Slot] {
     fn links_mut(&mut self, node: u32) -> &mut Links {
         &mut self[node as usize].links
     }
+
+    fn neighbour_mut(&mut self, node: u32) -> Option<&mut Links> {
+        self.get_mut(node as usize).map(|slot| &mut slot.links)
+    }
 }
 
 /// The slots with one kind of deadline.
@@ -121,7 +127,9 @@ impl Lane {
     pub(crate) fn attach(&mut self, slots: &mut [Slot], index: u32, deadline: Instant) {
         slots[index as usize].deadline = Some(deadline);
         let last = self.list.tail();
-        if last != NIL && slots[last as usize].is_after(deadline) {
+        // None for `NIL`, as there are fewer slots.
+        let latest = slots.get(last as usize);
+        if latest.is_some_and(|latest| latest.is_after(deadline)) {
             self.attach_early(slots, last, index, deadline);
         } else {
             self.list.attach_back(slots, index);
@@ -227,6 +235,18 @@ mod tests {
         }
         lane.attach(slots, index, deadline);
         looks.get()
+    }
+
+    #[test]
+    fn a_deadline_before_the_finger_is_put_in_order_too() {
+        let now = Instant::now();
+        let (mut lane, mut slots) = lane(100, now);
+        for (index, micros) in [(100, 50_500), (101, 10_500), (102, 70_500), (103, 0)] {
+            lane.attach(&mut slots, index, now + Duration::from_micros(micros));
+            lane.check(&slots);
+        }
+        let first: Vec<u32> = lane.list.iter(slots.as_slice()).take(3).collect();
+        assert_eq!(first, [0, 103, 1], "behind the one of the same time");
     }
 
     #[test]

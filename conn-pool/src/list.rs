@@ -126,6 +126,17 @@ pub trait Nodes {
     /// # Panics
     /// When there is no such node.
     fn links_mut(&mut self, node: u32) -> &mut Links;
+
+    /// The links of the node next to another one, for the list to write; `None` for `u32::MAX`, which
+    /// stands for no node, where the list ends.
+    ///
+    /// Slices answer with one check for both the end and the bounds. What is provided is as right.
+    ///
+    /// # Panics
+    /// May panic when there is no such node.
+    fn neighbour_mut(&mut self, node: u32) -> Option<&mut Links> {
+        (node != NIL).then(|| self.links_mut(node))
+    }
 }
 
 impl Nodes for [Links] {
@@ -136,6 +147,10 @@ impl Nodes for [Links] {
     fn links_mut(&mut self, node: u32) -> &mut Links {
         &mut self[node as usize]
     }
+
+    fn neighbour_mut(&mut self, node: u32) -> Option<&mut Links> {
+        self.get_mut(node as usize)
+    }
 }
 
 impl Nodes for Vec<Links> {
@@ -145,6 +160,10 @@ impl Nodes for Vec<Links> {
 
     fn links_mut(&mut self, node: u32) -> &mut Links {
         &mut self[node as usize]
+    }
+
+    fn neighbour_mut(&mut self, node: u32) -> Option<&mut Links> {
+        self.get_mut(node as usize)
     }
 }
 
@@ -329,15 +348,13 @@ impl List {
         next: u32,
     ) {
         *nodes.links_mut(node) = Links { prev, next };
-        if prev == NIL {
-            self.head = node;
-        } else {
-            nodes.links_mut(prev).next = node;
+        match nodes.neighbour_mut(prev) {
+            Some(links) => links.next = node,
+            None => self.head = node,
         }
-        if next == NIL {
-            self.tail = node;
-        } else {
-            nodes.links_mut(next).prev = node;
+        match nodes.neighbour_mut(next) {
+            Some(links) => links.prev = node,
+            None => self.tail = node,
         }
         self.len += 1;
     }
@@ -359,15 +376,13 @@ impl List {
     /// attaches it again at once.
     pub(crate) fn detach<N: Nodes + ?Sized>(&mut self, nodes: &mut N, node: u32) {
         let Links { prev, next } = *nodes.links(node);
-        if prev == NIL {
-            self.head = next;
-        } else {
-            nodes.links_mut(prev).next = next;
+        match nodes.neighbour_mut(prev) {
+            Some(links) => links.next = next,
+            None => self.head = next,
         }
-        if next == NIL {
-            self.tail = prev;
-        } else {
-            nodes.links_mut(next).prev = prev;
+        match nodes.neighbour_mut(next) {
+            Some(links) => links.prev = prev,
+            None => self.tail = prev,
         }
         self.len -= 1;
     }

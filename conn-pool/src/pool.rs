@@ -1,4 +1,4 @@
-//! Values in numbered slots, each on exactly one list, with keys that go stale.
+//! Values in numbered slots, each in exactly one place, with keys that go stale.
 //!
 //! ```text
 //!          acquire                    move_to
@@ -80,7 +80,6 @@ pub struct Pool<T, const LISTS: usize> {
     warm_high: Stack,
     cold: Stack,
     retired: usize,
-    parked: usize,
     lanes: [Lane; LISTS],
     make: Box<dyn FnMut() -> T + Send>,
     max: usize,
@@ -125,7 +124,6 @@ impl<T: Reuse, const LISTS: usize> Pool<T, LISTS> {
             warm_high: Stack::new(),
             cold: Stack::new(),
             retired: 0,
-            parked: 0,
             lanes: [const { Lane::new() }; LISTS],
             make: Box::new(make),
             max,
@@ -154,7 +152,6 @@ impl<T: Reuse, const LISTS: usize> Pool<T, LISTS> {
             return self.acquire_cold();
         };
         self.hits += 1;
-        self.parked += 1;
         let slot = &mut self.slots[index as usize];
         slot.place = Place::PARKED;
         Ok(Key::new(index, slot.generation))
@@ -162,6 +159,7 @@ impl<T: Reuse, const LISTS: usize> Pool<T, LISTS> {
 
     /// Makes a value for a slot that has none, or for a new one.
     #[cold]
+    #[inline(never)]
     fn acquire_cold(&mut self) -> Result<Key, Error> {
         if self.is_full() {
             self.refused += 1;
@@ -170,7 +168,6 @@ impl<T: Reuse, const LISTS: usize> Pool<T, LISTS> {
         // Made before anything changes, since making may panic.
         let value = (self.make)();
         self.misses += 1;
-        self.parked += 1;
         let Some(index) = self.cold.pop(&*self.slots) else {
             let index = self.push_slot(value, Place::PARKED);
             return Ok(Key::new(index, Key::GENERATION_FIRST));
@@ -222,6 +219,7 @@ impl<T: Reuse, const LISTS: usize> Pool<T, LISTS> {
 
     /// Drops the value of a warm slot, not of a low one.
     #[cold]
+    #[inline(never)]
     fn cool(&mut self) {
         if let Some(index) = self.warm_high.pop(&*self.slots) {
             self.slots[index as usize].place = Place::COLD;
@@ -331,7 +329,6 @@ impl<T, const LISTS: usize> Pool<T, LISTS> {
         };
         let from = std::mem::replace(&mut slot.place, Place::PARKED);
         self.detach(key.index(), from);
-        self.parked += 1;
         true
     }
 
@@ -397,7 +394,8 @@ impl<T, const LISTS: usize> Pool<T, LISTS> {
     /// How many values are in use without a deadline.
     #[must_use]
     pub fn parked_len(&self) -> usize {
-        self.parked
+        let lanes = self.lanes.iter().map(|lane| lane.list.len());
+        self.len() - lanes.sum::<usize>()
     }
 
     /// Asserts the invariants, in O(slots); for tests.
@@ -409,7 +407,7 @@ impl<T, const LISTS: usize> Pool<T, LISTS> {
         assert_eq!(count(Place::WARM), self.warm_len());
         assert_eq!(count(Place::COLD), self.cold.len());
         assert_eq!(count(Place::RETIRED), self.retired);
-        assert_eq!(count(Place::PARKED), self.parked);
+        assert_eq!(count(Place::PARKED), self.parked_len());
         let is_at = |index: u32, place| self.slots[index as usize].place == place;
         let is_low = |index| (index as usize) < self.warm_max;
         let mut low = self.warm_low.iter(&*self.slots);
@@ -426,10 +424,7 @@ impl<T, const LISTS: usize> Pool<T, LISTS> {
             let mut nodes = lane.list.iter(&*self.slots);
             assert!(nodes.all(|index| is_at(index, Place::lane(list))));
         }
-        let lanes: usize = self.lanes.iter().map(|lane| lane.list.len()).sum();
         let free = self.warm_len() + self.cold.len();
-        let sum = free + self.retired + self.parked + lanes;
-        assert_eq!(sum, self.slots.len(), "a slot is not in exactly one place");
         assert!(self.warm_len() <= self.warm_max);
         self.values.check();
         assert!(self.len() + free <= self.max);
@@ -471,9 +466,8 @@ impl<T, const LISTS: usize> Pool<T, LISTS> {
     /// Takes a slot that is in use away from where it is. It has to go elsewhere at once.
     #[inline]
     fn detach(&mut self, index: u32, from: Place) {
-        match self.lanes.get_mut(from.number()) {
-            Some(lane) => lane.detach(&mut self.slots, index),
-            None => self.parked -= 1,
+        if let Some(lane) = self.lanes.get_mut(from.number()) {
+            lane.detach(&mut self.slots, index);
         }
     }
 

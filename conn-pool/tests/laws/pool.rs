@@ -353,7 +353,7 @@ fn pool_config() -> impl Strategy<Value = PoolConfig> {
 
 proptest! {
     #[test]
-    fn a_pool_is_a_map_with_deadlines(config in pool_config(), ops in vec(pool_op(), 0..60)) {
+    fn a_pool_is_a_map_with_deadlines(config in pool_config(), ops in vec(pool_op(), 0..100)) {
         let mut pools = Pools::new(config);
         for op in ops {
             pools.apply(op);
