@@ -46,7 +46,10 @@ pub fn decode_by_prost(payload: &[u8]) -> Vec<Event> {
     };
     let convert = |event: proto::Event| {
         let event_type = EventType::new(event.r#type).expect("a type");
-        let tags = event.tags.into_iter().map(|tag| Tag::new(tag).expect("a tag"));
+        let tags = event
+            .tags
+            .into_iter()
+            .map(|tag| Tag::new(tag).expect("a tag"));
         let tags = Tags::new(tags).expect("no two alike");
         Event::new(&event_type, &tags, &event.payload).expect("a small event")
     };
@@ -55,10 +58,12 @@ pub fn decode_by_prost(payload: &[u8]) -> Vec<Event> {
 
 /// A frame of these events, the first at position 1, by way of prost's messages.
 pub fn encode_by_prost(events: &[Event], out: &mut Vec<u8>) {
-    let sequenced = (1..).zip(events).map(|(position, event)| proto::SequencedEvent {
-        position,
-        event: Some(message(event)),
-    });
+    let sequenced = (1..)
+        .zip(events)
+        .map(|(position, event)| proto::SequencedEvent {
+            position,
+            event: Some(message(event)),
+        });
     let events = proto::ReadEvents {
         events: sequenced.collect(),
     };

@@ -1,8 +1,8 @@
 //! The requests that are measured, and the work that is done on each.
 
-use std::mem::MaybeUninit;
-
 use pumice_http_parse::{BodyDecoder, Decoded, Head, HeadParser, Limits};
+
+pub mod peers;
 
 /// A browser's request of some 700 bytes: the one that picohttpparser and httparse measure with.
 pub const BROWSER: &[u8] = b"\
@@ -85,25 +85,5 @@ impl State {
                 other => panic!("{other:?}"),
             }
         }
-    }
-}
-
-/// What httparse alone does: no framing, no Host, nothing kept.
-pub fn bare_httparse(buf: &[u8]) -> usize {
-    let mut headers = [httparse::EMPTY_HEADER; 32];
-    let mut request = httparse::Request::new(&mut headers);
-    match request.parse(buf) {
-        Ok(httparse::Status::Complete(len)) => len,
-        other => panic!("{other:?}"),
-    }
-}
-
-/// The same without clearing its array of headers first.
-pub fn bare_httparse_uninit(buf: &[u8]) -> usize {
-    let mut headers = [const { MaybeUninit::uninit() }; 32];
-    let mut request = httparse::Request::new(&mut []);
-    match request.parse_with_uninit_headers(buf, &mut headers) {
-        Ok(httparse::Status::Complete(len)) => len,
-        other => panic!("{other:?}"),
     }
 }
