@@ -265,6 +265,50 @@ fn every_idle_connection_is_closed_when_its_time_is_over() {
     }
 }
 
+/// Bytes that come in time keep a body going, and requests a connection, for as long as they come.
+#[test]
+fn timers_start_anew_with_what_comes_and_close_when_nothing_does() {
+    let (timeout, almost) = (Duration::from_secs(10), Duration::from_secs(9));
+    let config = Config {
+        head_timeout: timeout,
+        body_timeout: timeout,
+        idle_timeout: timeout,
+        ..Config::default()
+    };
+    let mut rig = Rig::new(1, Speaks::Http, Service::Handler(Arc::new(Mirror)), config);
+    rig.world.set_clock(Clock::Manual);
+    rig.world.set_faults(Faults::calm());
+    let mut client = rig.connect();
+    let mut answers = Vec::new();
+    let mut send = |rig: &mut Rig, bytes: &[u8]| {
+        client.send(bytes).expect("it is open");
+        for _ in 0..5 {
+            rig.step();
+            client.receive(&mut answers).expect("nobody resets");
+        }
+        bodies(&answers)
+    };
+    for request in 1..=10 {
+        let done = send(&mut rig, b"GET /a HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert_eq!(done.len(), request);
+        rig.world.advance(almost);
+    }
+    let head = b"POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n";
+    send(&mut rig, head);
+    for byte in b"012345678" {
+        rig.world.advance(almost);
+        assert_eq!(send(&mut rig, &[*byte]).len(), 10);
+    }
+    rig.world.advance(almost);
+    assert_eq!(send(&mut rig, b"9")[10], "/b0123456789");
+    // The same again, but for the last byte.
+    send(&mut rig, head);
+    send(&mut rig, b"012345678");
+    rig.world.advance(timeout + Duration::from_secs(1));
+    let answers = send(&mut rig, b"");
+    assert_eq!(answers[11..], ["the request took too long\n"]);
+}
+
 /// A client that takes a long answer slowly isn't asked for more meanwhile, and what it has begun to ask isn't read.
 #[test]
 fn only_the_write_timer_runs_while_an_answer_is_being_taken() {
