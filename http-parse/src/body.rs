@@ -1,15 +1,23 @@
 //! The body's state machine: data out of lengths and chunks.
 //!
 //! ```text
-//!  Length(n) ──▶ Data … ──▶ Done
+//!           take_data
+//!  Length ────────────▶ Done                                a body by length
 //!
-//!  Size ──▶ SizeLf ──▶ Data ──▶ DataCr ──▶ DataLf ──▶ Size …       a chunk and the next
-//!   │ ▲       │
-//!   ▼ │       └ size 0 ──▶ TrailerStart ──▶ TrailerName ──▶ TrailerValue ──▶ TrailerLf ──┐
-//!  extension                  │  ▲                                                      │
-//!                             │  └──────────────────────────────────────────────────────┘
-//!                             └ CR ──▶ EndLf ──▶ Done
+//!        step_size        step             take_data          step            step
+//!  Size ───────────▶ SizeLf ──▶ Data ──────────────▶ DataCr ──────▶ DataLf ──────▶ Size
+//!   │                 ▲  │
+//!   └▶ Extension ─────┘  │ size 0
+//!      step_extension    ▼           step_trailer
+//!                   TrailerStart ──▶ TrailerName ──▶ TrailerValue ──▶ TrailerLf ─┐
+//!                     │   ▲                                                      │
+//!                     │   └──────────────────────────────────────────────────────┘
+//!                     │ CR       step
+//!                     └──▶ EndLf ─────▶ Done
 //! ```
+//!
+//! Framing goes through `step` byte by byte; data is never looked at. `Data` is the only state
+//! whose bytes are handed out, so what a chunk holds can't be taken for framing, nor the reverse.
 
 use core::ops::Range;
 
@@ -112,8 +120,7 @@ impl BodyDecoder {
     #[must_use]
     pub fn new(framing: Framing) -> Self {
         let (state, remaining) = match framing {
-            Framing::None => (State::Done, 0),
-            Framing::Length(0) => (State::Done, 0),
+            Framing::None | Framing::Length(0) => (State::Done, 0),
             Framing::Length(len) => (State::Length, len),
             Framing::Chunked => (State::Size, 0),
         };

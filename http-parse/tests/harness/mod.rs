@@ -3,6 +3,8 @@
 //!
 //! The fuzz targets in the repository's `fuzz/` include this file, so it depends on nothing but
 //! the crate and httparse.
+
+// Each of them uses a part of it.
 #![allow(dead_code)]
 
 use pumice_http_parse::{
