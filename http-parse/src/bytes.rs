@@ -192,6 +192,14 @@ pub(crate) fn is_name(text: &[u8], lower: &[u8]) -> bool {
     texts.all(|(text, lower)| word(text) == word(lower)) && word(text_end) == word(lower_end)
 }
 
+/// The first place from `from` on that holds neither a space nor a tab.
+pub(crate) fn skip_blank(buf: &[u8], mut from: usize) -> usize {
+    while let Some(b' ' | b'\t') = buf.get(from) {
+        from += 1;
+    }
+    from
+}
+
 /// `value` without optional whitespace (RFC 9110 §5.6.3) at both ends.
 pub(crate) fn trim(value: &[u8]) -> &[u8] {
     trim_end(trim_start(value))
