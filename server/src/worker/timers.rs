@@ -3,6 +3,8 @@
 //! A request that is being handled is on no timer but the write timer, and neither is a connection whose peer is still
 //! taking its answers: as long as it does, it need not ask for more, and it may not be read either. The other timers
 //! start anew when the last byte is out.
+//!
+//! A client of the wire protocol is not on the write timer: after its Hello only the store's timeouts hold.
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +25,7 @@ const STOPPING_LINGER_MAX: Duration = Duration::from_millis(500);
 pub(super) fn next<S>(conn: &Conn<S>, kit: &Kit) -> Option<(usize, Instant)> {
     let config = &kit.shared.config;
     if let Some(since) = conn.blocked_since {
-        return Some((timer::WRITE, since + config.write_timeout));
+        return (!may_pause(conn)).then(|| (timer::WRITE, since + config.write_timeout));
     }
     match (conn.life, &conn.protocol) {
         (Life::Lingering { .. }, _) => {
@@ -52,6 +54,24 @@ pub(super) fn next<S>(conn: &Conn<S>, kit: &Kit) -> Option<(usize, Instant)> {
         },
         (Life::Open, Protocol::Frames(frames)) => next_of_frames(conn, frames, kit),
     }
+}
+
+/// Whether the peer may stop taking what it is sent for as long as it likes. A client of the wire protocol that works on
+/// each event of a stream before it takes the next does so; its outbox is bounded, its streams wait, and TCP's own probes
+/// find it if its machine is gone. One that has said its last word is only to take its answers.
+#[cfg(feature = "store")]
+fn may_pause<S>(conn: &Conn<S>) -> bool {
+    match &conn.protocol {
+        Protocol::Frames(frames) => {
+            frames.session.is_established && conn.is_open() && !conn.has_ended
+        }
+        Protocol::Unknown | Protocol::Http(_) => false,
+    }
+}
+
+#[cfg(not(feature = "store"))]
+fn may_pause<S>(_: &Conn<S>) -> bool {
+    false
 }
 
 #[cfg(feature = "store")]
