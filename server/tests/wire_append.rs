@@ -8,7 +8,7 @@ mod wire_support;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use pumice::StoreConfig;
+use pumice::{Config, StoreConfig};
 use pumice_frame_proto::tephra::proto::{AppendCondition, ErrorCode, Event};
 
 use support::{TestServer, config};
@@ -237,23 +237,25 @@ fn appends_far_beyond_the_budget_in_flight_are_all_answered_without_delay() {
 }
 
 #[test]
-fn appends_far_beyond_the_workers_share_of_the_queue_are_all_answered() {
+fn appends_far_beyond_the_workers_share_of_the_queue_are_all_answered_after_a_half_close_too() {
     let server = served_with(StoreConfig {
         queue_capacity: 3,
         ..StoreConfig::default()
     });
     let mut clients: Vec<Client> = (0..8).map(|_| Client::hello(server.addr())).collect();
-    for client in &mut clients {
+    for (index, client) in clients.iter_mut().enumerate() {
         client.send_all((1..=100).map(|id| append(id, tagged("a:1"))));
+        if index % 2 == 0 {
+            client.finish();
+        }
     }
-    let mut positions: Vec<u64> = clients
-        .iter_mut()
-        .flat_map(|client| {
-            take_positions(client, 100)
-                .into_values()
-                .collect::<Vec<_>>()
-        })
-        .collect();
+    let mut positions = Vec::new();
+    for (index, client) in clients.iter_mut().enumerate() {
+        positions.extend(take_positions(client, 100).into_values());
+        if index % 2 == 0 {
+            client.expect_end();
+        }
+    }
     positions.sort_unstable();
     assert!(positions.into_iter().eq(1..=800));
 }
@@ -403,7 +405,7 @@ fn an_append_that_no_segment_holds_is_too_large_and_the_connection_goes_on() {
 #[test]
 fn appends_of_several_connections_get_dense_positions_each_once() {
     let server = TestServer::store(
-        pumice::Config {
+        Config {
             workers: 2,
             ..config()
         },
@@ -436,4 +438,32 @@ fn appends_of_several_connections_get_dense_positions_each_once() {
     for (position, event) in clients[0].take_read(1).0 {
         assert_eq!(event.tags, [format!("by:{}", owners[&position])]);
     }
+}
+
+#[test]
+fn a_stop_answers_the_appends_that_wait_for_room() {
+    let mut server = TestServer::store(
+        Config {
+            stop_timeout: PATIENCE,
+            ..config()
+        },
+        StoreConfig {
+            queue_capacity: 1,
+            ..StoreConfig::default()
+        },
+    );
+    let mut clients: Vec<Client> = (0..6).map(|_| Client::hello(server.addr())).collect();
+    for client in &mut clients {
+        client.send_all((1..=20).map(|id| append(id, vec![event("A", &[], "")])));
+    }
+    clients[0].expect();
+    server.handle().stop();
+    for (index, client) in clients.iter_mut().enumerate() {
+        for _ in usize::from(index == 0)..20 {
+            let (_, answer) = client.expect();
+            assert!(matches!(answer, Answer::Appended { .. }), "{answer:?}");
+        }
+        client.expect_end();
+    }
+    server.join();
 }
