@@ -19,7 +19,8 @@ pub enum Address {
 /// What can't be listened on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "cannot read {text:?} as an address to listen on: write HOST:PORT, [IPV6]:PORT or unix:PATH"
+    "cannot listen on {text:?}: write HOST:PORT, [IPV6]:PORT or unix:PATH, with http:// or frames:// before it for one protocol only, \
+     and a host that can be looked up"
 )]
 pub struct AddressError {
     /// What was given.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use clap::Parser;
 use pumice::{Config, Endpoint, Handle, Local, Server, StoreConfig};
@@ -14,6 +15,10 @@ use tracing_subscriber::EnvFilter;
 
 /// The exit code after a second signal, which is that of a process that SIGTERM ended.
 const EXIT_AT_ONCE: i32 = 143;
+
+/// A repeat within this time is the first signal once more: who ends a process and its group, as `timeout` does, sends
+/// two.
+const SAME_SIGNAL: Duration = Duration::from_millis(100);
 
 /// Serves a tephra event store over its wire protocol and over HTTP/1.1.
 #[derive(Debug, Parser)]
@@ -135,11 +140,13 @@ fn end_on_signal(handle: Handle) -> io::Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGINT])?;
     let watch = move || {
         let mut signals = signals.forever();
-        if signals.next().is_some() {
-            tracing::info!("stopping; a second signal ends the process at once");
-            handle.stop();
+        if signals.next().is_none() {
+            return;
         }
-        if signals.next().is_some() {
+        let first = Instant::now();
+        tracing::info!("stopping; a second signal ends the process at once");
+        handle.stop();
+        if signals.any(|_| first.elapsed() >= SAME_SIGNAL) {
             std::process::exit(EXIT_AT_ONCE);
         }
     };

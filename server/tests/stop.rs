@@ -151,6 +151,17 @@ fn a_stream_that_is_read_slowly_is_finished_too() {
 }
 
 #[test]
+fn a_signal_to_the_process_and_its_group_is_one_signal() {
+    for _ in 0..5 {
+        let mut binary = Binary::start();
+        binary.connect().get("/healthz");
+        binary.terminate();
+        binary.terminate();
+        assert_eq!(binary.wait().code(), Some(0), "{}", binary.log());
+    }
+}
+
+#[test]
 fn a_second_signal_ends_it_at_once() {
     let mut binary = Binary::start();
     let mut client = binary.connect();
@@ -159,6 +170,8 @@ fn a_second_signal_ends_it_at_once() {
     assert_eq!(binary.connect().get("/healthz").status, 200);
     binary.terminate();
     wait_for_stop(&binary);
+    // Within a tenth of a second it would be the same signal once more.
+    std::thread::sleep(Duration::from_millis(110));
     let start = Instant::now();
     binary.terminate();
     assert_eq!(binary.wait().code(), Some(143), "{}", binary.log());
