@@ -104,3 +104,17 @@ fn all_addresses_serve_and_are_told_in_order() {
     child.kill().expect("it is there");
     child.wait().expect("it is ours");
 }
+
+#[test]
+fn the_soft_limit_on_descriptors_is_raised_to_the_hard_one() {
+    let binary = Binary::start_limited("-S -n 256");
+    let limits =
+        std::fs::read_to_string(format!("/proc/{}/limits", binary.pid())).expect("it runs");
+    let line = limits
+        .lines()
+        .find(|line| line.starts_with("Max open files"))
+        .expect("a line for each limit");
+    let limits: Vec<&str> = line.split_whitespace().skip(3).take(2).collect();
+    assert_eq!(limits[0], limits[1], "{line}");
+    assert_ne!(limits[0], "256");
+}

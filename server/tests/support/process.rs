@@ -33,11 +33,17 @@ impl Binary {
     /// Starts it where no process may have more than `count` descriptors open.
     #[track_caller]
     pub(crate) fn start_with_descriptors(count: usize) -> Self {
+        Self::start_limited(&format!("-n {count}"))
+    }
+
+    /// Starts it under what the shell's `ulimit` makes of `limit`.
+    #[track_caller]
+    pub(crate) fn start_limited(limit: &str) -> Self {
         let dir = TempDir::new().expect("a temporary directory");
         let plain = command(dir.path());
         let mut limited = Command::new("sh");
         limited
-            .args(["-c", &format!("ulimit -n {count} && exec \"$0\" \"$@\"")])
+            .args(["-c", &format!("ulimit {limit} && exec \"$0\" \"$@\"")])
             .arg(plain.get_program())
             .args(plain.get_args());
         Self::spawn(dir, limited)
