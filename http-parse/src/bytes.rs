@@ -177,19 +177,30 @@ fn skip_words(buf: &[u8], from: usize, class: u8, stops: impl Fn(u64) -> u64) ->
 /// Whether `text` is `lower`, a name of letters and hyphens, in any case. `text` is a token, so
 /// that setting one bit makes no other byte a letter or a hyphen.
 pub(crate) fn is_name(text: &[u8], lower: &[u8]) -> bool {
-    const CASE: u64 = ONES * 0x20;
     if text.len() != lower.len() {
         return false;
     }
-    let word = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes) | CASE;
-    let (Some(text_end), Some(lower_end)) = (text.last_chunk(), lower.last_chunk()) else {
-        return text
-            .iter()
-            .zip(lower)
-            .all(|(byte, lower)| byte | 0x20 == *lower);
-    };
-    let mut texts = text.as_chunks().0.iter().zip(lower.as_chunks().0);
-    texts.all(|(text, lower)| word(text) == word(lower)) && word(text_end) == word(lower_end)
+    let mut at = 0;
+    // The last step may overlap the one before.
+    while let (Some(text), Some(lower)) = (text[at..].first_chunk(), lower[at..].first_chunk()) {
+        if u64::from_le_bytes(*text) | (ONES * 0x20) != u64::from_le_bytes(*lower) {
+            return false;
+        }
+        at += 8;
+    }
+    if let (Some(text), Some(lower)) = (text.last_chunk(), lower.last_chunk()) {
+        return u64::from_le_bytes(*text) | (ONES * 0x20) == u64::from_le_bytes(*lower);
+    }
+    if let (Some(text), Some(lower)) = (text.first_chunk(), lower.first_chunk()) {
+        if u32::from_le_bytes(*text) | 0x2020_2020 != u32::from_le_bytes(*lower) {
+            return false;
+        }
+        at = 4;
+    }
+    text[at..]
+        .iter()
+        .zip(&lower[at..])
+        .all(|(byte, lower)| byte | 0x20 == *lower)
 }
 
 /// The first place from `from` on that holds neither a space nor a tab.

@@ -31,6 +31,8 @@ pub(crate) struct Meaning {
 
 impl Meaning {
     /// Takes in one field; `is_repeated` if the same name came before.
+    // Not inline: most fields don't come here, and shouldn't pay for the room that it needs.
+    #[inline(never)]
     pub(crate) fn take(
         &mut self,
         known: Known,

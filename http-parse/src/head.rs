@@ -147,8 +147,10 @@ impl Head {
             if !is_repeated {
                 *place = self.fields.len() as u16 + 1;
             }
-            self.meaning
-                .take(known, value, is_repeated, self.version, limits)?;
+            if known.is_read_by_parser() {
+                self.meaning
+                    .take(known, value, is_repeated, self.version, limits)?;
+            }
         }
         self.fields.push(field);
         Ok(())

@@ -67,52 +67,53 @@ known! {
 }
 
 impl Known {
+    /// Whether the parser itself needs the field's value.
+    pub(crate) fn is_read_by_parser(self) -> bool {
+        matches!(
+            self,
+            Self::Connection
+                | Self::ContentLength
+                | Self::Expect
+                | Self::Host
+                | Self::TransferEncoding
+                | Self::Upgrade
+        )
+    }
+
     /// The known name that `name`, a token, spells in any case.
     pub(crate) fn of(name: &[u8]) -> Option<Self> {
-        let last = name.last()? | 0x20;
-        // Length and last letter leave one candidate, or two that the first letter tells apart.
-        let candidate = match (name.len(), last) {
-            (2, b'e') => Self::Te,
-            (4, b't') => Self::Host,
-            (4, b'e') => Self::Date,
-            (5, b'e') => Self::Range,
-            (6, b't') if name[0] | 0x20 == b'a' => Self::Accept,
-            (6, b't') => Self::Expect,
-            (6, b'e') => Self::Cookie,
-            (6, b'n') => Self::Origin,
-            (7, b'e') => Self::Upgrade,
-            (7, b'r') if name[0] | 0x20 == b't' => Self::Trailer,
-            (7, b'r') => Self::Referer,
-            (8, b'h') => Self::IfMatch,
-            (8, b'e') => Self::IfRange,
-            (9, b'd') => Self::Forwarded,
-            (10, b'n') => Self::Connection,
-            (10, b't') => Self::UserAgent,
-            (12, b'e') => Self::ContentType,
-            (13, b'n') => Self::Authorization,
-            (13, b'l') => Self::CacheControl,
-            (13, b'd') => Self::LastEventId,
-            (13, b'h') => Self::IfNoneMatch,
-            (14, b'h') => Self::ContentLength,
-            (15, b'g') => Self::AcceptEncoding,
-            (15, b'e') => Self::AcceptLanguage,
-            (15, b'r') => Self::XForwardedFor,
-            (16, b'g') => Self::ContentEncoding,
-            (17, b'g') => Self::TransferEncoding,
-            (17, b'e') => Self::IfModifiedSince,
-            (17, b'y') => Self::SecWebSocketKey,
-            (17, b'o') => Self::XForwardedProto,
-            (19, b'e') => Self::IfUnmodifiedSince,
-            (21, b'n') => Self::SecWebSocketVersion,
-            (22, b'l') => Self::SecWebSocketProtocol,
-            (24, b's') => Self::SecWebSocketExtensions,
-            (29, b'd') => Self::AccessControlRequestMethod,
-            (30, b's') => Self::AccessControlRequestHeaders,
-            _ => return None,
-        };
-        bytes::is_name(name, candidate.name().as_bytes()).then_some(candidate)
+        let known = PLACES[place(name)?]?;
+        bytes::is_name(name, known.name().as_bytes()).then_some(known)
     }
 }
+
+/// Where in `PLACES` a name is; the same for both cases of its letters.
+const fn place(name: &[u8]) -> Option<usize> {
+    let ([first, ..], [.., last]) = (name, name) else {
+        return None;
+    };
+    // The factors were found by trying: with them no two known names share a place.
+    let sum = name.len() * 3 + (*first as usize & 31) * 23 + (*last as usize & 31);
+    Some(sum % PLACES_COUNT)
+}
+
+/// The least power of two for which there were such factors.
+const PLACES_COUNT: usize = 128;
+
+/// The one known name that a name can be.
+static PLACES: [Option<Known>; PLACES_COUNT] = {
+    let mut places = [None; PLACES_COUNT];
+    let mut at = 0;
+    while at < Known::ALL.len() {
+        let known = Known::ALL[at];
+        if let Some(place) = place(known.name().as_bytes()) {
+            assert!(places[place].is_none(), "two known names share a place");
+            places[place] = Some(known);
+        }
+        at += 1;
+    }
+    places
+};
 
 #[cfg(test)]
 mod tests {

@@ -19,8 +19,10 @@
 //! limit cuts the bytes short, what is behind it is never looked at: it is an error whatever it is.
 //!
 //! Where the fields are all there in the first call, which is nearly always, httparse finds them
-//! and `at_once` adds the checks that it doesn't make. Whatever either doesn't like goes through
-//! the machine, byte by byte, which knows the right error and the byte that makes it one.
+//! and `at_once` adds the checks that it doesn't make: from FieldStart to complete in one step. It
+//! only ever says yes. Whatever either doesn't like goes through the machine, which knows the
+//! right error and the byte that makes it one; so httparse's reading is held to the machine's by
+//! every test that cuts.
 //!
 //! Cost: httparse's own, and some forty instructions a field for its index and its meaning; in the
 //! machine, a table look-up per byte of a name and one vector or word operation per eight or
@@ -33,9 +35,9 @@ use crate::{
     target,
 };
 
-/// Fields that are read at once; more go line by line. Chosen: most clients send fewer, and each
-/// costs stores to make room for.
-const AT_ONCE_FIELDS_MAX: usize = 16;
+/// Fields that are read at once; more go line by line. Browsers send some twenty with a page, and
+/// each costs two stores to make room for.
+const AT_ONCE_FIELDS_MAX: usize = 24;
 
 /// The longest method taken. The longest registered one, `UPDATEREDIRECTREF`, has 17 bytes.
 const METHOD_BYTES_MAX: usize = 32;
@@ -97,13 +99,13 @@ impl HeadParser {
         if let Some(error) = self.failed {
             return Err(error);
         }
-        let is_first_look = self.state == State::Begin;
-        if is_first_look {
-            head.clear();
-        }
         // Everything past the limit is the same error, so it need not be looked at.
         let seen = &buf[..buf.len().min(limits.head_bytes())];
-        let result = match self.advance(seen, limits, head, is_first_look) {
+        let result = match self.state {
+            State::Begin => self.begin_head(seen, limits, head),
+            _ => self.advance(seen, limits, head),
+        };
+        let result = match result {
             Ok(None) if seen.len() < buf.len() => Err(self.too_long()),
             other => other,
         };
@@ -128,31 +130,41 @@ impl HeadParser {
         }
     }
 
+    /// The first look at a head, which nearly always is all there.
+    fn begin_head(
+        &mut self,
+        buf: &[u8],
+        limits: &Limits,
+        head: &mut Head,
+    ) -> Result<Option<usize>, Error> {
+        head.clear();
+        if !self.request_line(buf, limits, head)? {
+            return Ok(None);
+        }
+        // Not in later calls: they would look at the same bytes again and again.
+        match self.at_once(buf, limits, head) {
+            AtOnce::Complete => {
+                head.finish(self.pos)?;
+                return Ok(Some(self.pos));
+            }
+            AtOnce::Untouched => {}
+            AtOnce::Spoilt => {
+                // Some fields were added before one that can't be right. The machine says why.
+                *self = Self::default();
+                head.clear();
+            }
+        }
+        self.advance(buf, limits, head)
+    }
+
     fn advance(
         &mut self,
         buf: &[u8],
         limits: &Limits,
         head: &mut Head,
-        is_first_look: bool,
     ) -> Result<Option<usize>, Error> {
         if self.state < State::FieldStart && !self.request_line(buf, limits, head)? {
             return Ok(None);
-        }
-        // Only in the first call: later ones would look at the same bytes again and again.
-        if is_first_look {
-            match self.at_once(buf, limits, head) {
-                AtOnce::Complete => {
-                    head.finish(self.pos)?;
-                    return Ok(Some(self.pos));
-                }
-                AtOnce::Untouched => {}
-                AtOnce::Spoilt => {
-                    // Some fields were added before one that can't be right. The machine says why, from the start.
-                    *self = Self::default();
-                    head.clear();
-                    return self.advance(buf, limits, head, false);
-                }
-            }
         }
         self.fields(buf, limits, head)
     }
@@ -160,7 +172,10 @@ impl HeadParser {
     /// Reads all fields by httparse, if they are all there and there is nothing unusual about them.
     ///
     /// httparse also takes lines that end with a bare LF, and knows nothing of limits.
+    // Not inline: its array would be part of each call's stack frame, also of those without it.
+    #[inline(never)]
     fn at_once(&mut self, buf: &[u8], limits: &Limits, head: &mut Head) -> AtOnce {
+        bytes::note_work(buf.len() - self.pos);
         let mut found = [httparse::EMPTY_HEADER; AT_ONCE_FIELDS_MAX];
         let Ok(httparse::Status::Complete((len, fields))) =
             httparse::parse_headers(&buf[self.pos..], &mut found)
@@ -172,26 +187,35 @@ impl HeadParser {
         if fields.len() > limits.fields() {
             return AtOnce::Untouched;
         }
-        for field in fields {
-            let name_end = line + field.name.len();
-            let start = bytes::skip_blank(buf, name_end + 1);
-            // httparse has cut off what is blank behind it.
-            let value = field.value;
-            let line_end = bytes::skip_blank(buf, start + value.len());
-            // It lets a line end with CRLF or with LF: what isn't the one is the other.
-            let is_plain =
-                buf.get(line_end) == Some(&b'\r') && line_end + 2 - line <= limits.field_bytes_max;
-            let field_name = field.name.as_bytes();
-            let field = Field {
-                name: line as u32,
-                name_end: name_end as u32,
-                value: start as u32,
-                value_end: (start + value.len()) as u32,
-            };
-            if !is_plain || head.add(field, field_name, value, limits).is_err() {
+        let base = buf.as_ptr().addr();
+        for found in fields {
+            let start = found.value.as_ptr().addr() - base;
+            let value_end = start + found.value.len();
+            // httparse has cut off what is blank behind the value.
+            let mut line_end = value_end;
+            if !buf[line_end..].starts_with(b"\r\n") {
+                line_end = bytes::skip_blank(buf, line_end);
+                if !buf[line_end..].starts_with(b"\r\n") {
+                    return AtOnce::Spoilt;
+                }
+            }
+            line_end += 2;
+            if line_end - line > limits.field_bytes_max {
                 return AtOnce::Spoilt;
             }
-            line = line_end + 2;
+            let field = Field {
+                name: line as u32,
+                name_end: (line + found.name.len()) as u32,
+                value: start as u32,
+                value_end: value_end as u32,
+            };
+            if head
+                .add(field, found.name.as_bytes(), found.value, limits)
+                .is_err()
+            {
+                return AtOnce::Spoilt;
+            }
+            line = line_end;
         }
         if buf[line..end] != *b"\r\n" {
             return AtOnce::Spoilt;
