@@ -146,9 +146,17 @@ impl Client {
     /// Reads once; `false` at the end of the stream.
     fn fill(&mut self) -> io::Result<bool> {
         let mut chunk = [0; 16 * 1024];
-        let n = self.stream.read(&mut chunk)?;
-        self.buf.extend_from_slice(&chunk[..n]);
-        Ok(n > 0)
+        loop {
+            match self.stream.read(&mut chunk) {
+                // A machine that was put to sleep wakes up so.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => {
+                    let n = read?;
+                    self.buf.extend_from_slice(&chunk[..n]);
+                    return Ok(n > 0);
+                }
+            }
+        }
     }
 
     #[track_caller]
