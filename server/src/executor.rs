@@ -135,7 +135,7 @@ pub(crate) trait Executor: Debug + Send + Sync {
     /// The lane's queue is full: this is the job back.
     fn submit(&self, worker: usize, lane: Lane, job: Job) -> Result<(), Job>;
 
-    /// Ends the threads when they have done what is queued. Blocks until then, or until `deadline`: user code that never
+    /// Ends the threads when they have done what they are at. Blocks until then, or until `deadline`: user code that never
     /// returns keeps its thread.
     fn stop(&self, deadline: Instant);
 }
@@ -190,8 +190,13 @@ impl Queue {
         }
     }
 
+    /// Lets the threads end after what they are at. What waits is dropped: it was for connections that are gone.
     fn close(&self) {
-        self.inner.lock().closed = true;
+        let mut inner = self.inner.lock();
+        inner.closed = true;
+        let dropped = std::mem::take(&mut inner.jobs);
+        drop(inner);
+        drop(dropped);
         self.filled.notify_all();
     }
 
@@ -292,7 +297,7 @@ impl Executor for Threads {
         let have_ended = self.handlers.wait_empty(deadline) && self.reads.wait_empty(deadline);
         let threads = std::mem::take(&mut *self.running.lock());
         if !have_ended {
-            tracing::warn!("a handler is still running; its thread is left behind");
+            tracing::warn!("a handler or a read is still running; its thread is left behind");
             return;
         }
         for thread in threads {

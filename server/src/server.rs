@@ -6,7 +6,7 @@ use std::os::unix::net::UnixListener;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use pumice_event_loop::{EventLoop, ListenConfig, Mio, Platform, Sender, bind_unix, bind_workers};
 
@@ -26,6 +26,9 @@ pub use with_store::StoreServeError;
 
 /// Who may open a Unix socket's file: the owner and its group.
 const UNIX_SOCKET_MODE: u32 = 0o660;
+
+/// How long threads may take to end that work for connections which are gone. Chosen: a read that scans has this time.
+const THREADS_END: Duration = Duration::from_secs(1);
 
 /// A server that listens; [`Server::run`] serves.
 ///
@@ -212,6 +215,7 @@ impl Server {
             body: self.config.body_timeout,
             idle: self.config.idle_timeout,
         };
+        #[cfg(feature = "store")]
         let stop_timeout = self.config.stop_timeout;
         let shared = Arc::new(Shared {
             http_timeouts,
@@ -277,10 +281,10 @@ impl Server {
             }
             result = result.and(ended);
         }
-        let deadline = Instant::now() + stop_timeout;
-        shared.executor.stop(deadline);
+        // The connections are gone: nobody waits for a handler or a read any more.
+        shared.executor.stop(Instant::now() + THREADS_END);
         #[cfg(feature = "store")]
-        with_store::shut_down(&shared, deadline);
+        with_store::shut_down(&shared, Instant::now() + stop_timeout);
         result
     }
 

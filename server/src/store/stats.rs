@@ -37,8 +37,16 @@ impl DiskGauge {
         (now.saturating_duration_since(at) < MEASURE_EVERY).then_some(disk)
     }
 
-    /// Measures. Blocks on the disk, so not for workers.
+    /// The last measurement, however old.
+    pub(crate) fn last(&self) -> DiskUse {
+        self.last.lock().map(|(_, disk)| disk).unwrap_or_default()
+    }
+
+    /// Measures, unless somebody else just has. Blocks on the disk, so not for workers.
     pub(crate) fn measure(&self, now: Instant) -> DiskUse {
+        if let Some(disk) = self.fresh(now) {
+            return disk;
+        }
         let disk = measure(&self.dir);
         *self.last.lock() = Some((now, disk));
         disk

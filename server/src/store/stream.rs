@@ -10,10 +10,13 @@
 //!                                   └──────────▶ Ready
 //! ```
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use pumice_conn_pool::{Key, Reuse};
 use tephra::{Position, ReadHandle};
 
-use super::cursor::{Cursor, Portion};
+use super::cursor::{Cursor, Flow, Portion};
 use super::format::{Encoder, Format};
 
 /// Where a stream's bytes go.
@@ -57,6 +60,8 @@ pub(crate) struct Stream {
     pub(crate) is_announced: bool,
     /// Whether the head of an HTTP answer has been queued.
     pub(crate) has_head: bool,
+    /// Nobody waits any more for what is being read.
+    pub(crate) is_over: Arc<AtomicBool>,
 }
 
 impl Default for Stream {
@@ -69,6 +74,7 @@ impl Default for Stream {
             place: Position::ZERO,
             is_announced: false,
             has_head: false,
+            is_over: Arc::default(),
         }
     }
 }
@@ -86,6 +92,8 @@ pub(crate) struct ReadJob {
     pub(crate) reading: Box<Reading>,
     /// Bytes after which the portion is large enough; one event more may come.
     pub(crate) budget: usize,
+    /// Set when the stream has ended: the portion need not be read.
+    pub(crate) is_over: Arc<AtomicBool>,
 }
 
 /// A portion that has been read.
@@ -115,11 +123,26 @@ impl ReadJob {
             stream,
             mut reading,
             budget,
+            is_over,
         } = self;
         let mut bytes = Vec::new();
+        // Whoever asked has cancelled or gone while this waited: the threads are for those who are still there.
+        if is_over.load(Ordering::Relaxed) {
+            let outcome = Err(ReadFault::Failed("the read was cancelled".into()));
+            return ReadDone {
+                stream,
+                bytes,
+                outcome,
+            };
+        }
         let Reading { cursor, format } = &mut *reading;
         let mut encoder = Encoder::new(format, &mut bytes, budget);
-        let portion = cursor.portion(reader, |position, event| encoder.put(position, event));
+        let portion = cursor.portion(reader, |position, event| {
+            match encoder.put(position, event) {
+                Flow::More if is_over.load(Ordering::Relaxed) => Flow::Pause,
+                flow => flow,
+            }
+        });
         let portion = match (encoder.take_fault(), portion) {
             (Some(fault), _) => Err(fault),
             (None, Err(error)) => Err(ReadFault::Failed(error.to_string())),

@@ -390,7 +390,13 @@ pub(super) fn stats<S>(conn: &mut Conn<S>, kit: &mut Kit, stats_for: StatsFor) {
     let Some(store) = &kit.shared.store else {
         return;
     };
-    match store.disk.fresh(kit.clock.now) {
+    let asked = match &conn.protocol {
+        Protocol::Frames(frames) => frames.session.others,
+        Protocol::Unknown | Protocol::Http(_) => 0,
+    };
+    // A connection that asks faster than the disk answers gets what is known.
+    let known = (asked >= store.config.inflight_per_connection_max).then(|| store.disk.last());
+    match known.or_else(|| store.disk.fresh(kit.clock.now)) {
         Some(disk) => answer_stats(conn, kit, stats_for, disk),
         None => {
             if let Protocol::Frames(frames) = &mut conn.protocol {

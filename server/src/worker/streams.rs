@@ -1,6 +1,7 @@
 //! Streams of a worker: pulled from read threads as their connections have room, or fed by the tail.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use pumice_conn_pool::Key;
@@ -75,7 +76,9 @@ pub(super) fn begin<S>(
 /// Gives a stream's slot back. A portion that is being read for it finds nobody.
 pub(super) fn release(stream_key: Key, kit: &mut Kit) -> Option<bool> {
     let store = kit.store.as_mut()?;
-    let is_subscription = store.streams.get(stream_key)?.is_subscription;
+    let stream = store.streams.get(stream_key)?;
+    let is_subscription = stream.is_subscription;
+    stream.is_over.store(true, Ordering::Relaxed);
     store.live.retain(|&live| live != stream_key);
     store.streams.release(stream_key);
     if is_subscription {
@@ -149,6 +152,7 @@ pub(super) fn pull<S>(conn: &mut Conn<S>, kit: &mut Kit) {
                     stream: stream_key,
                     reading,
                     budget: PORTION_BYTES,
+                    is_over: Arc::clone(&stream.is_over),
                 });
                 let submitted = kit.shared.executor.submit(kit.index, Lane::Reads, job);
                 debug_assert!(submitted.is_ok(), "the read lane has no bound of its own");

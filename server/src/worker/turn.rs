@@ -9,7 +9,7 @@
 use std::mem;
 
 use pumice_conn_pool::Key;
-use pumice_event_loop::Stream;
+use pumice_event_loop::{Ready, Stream};
 
 use super::{Kit, close_after_output, frames, http, owes_answers};
 use crate::close::CloseReason;
@@ -212,6 +212,12 @@ fn discard<S: Stream>(
 
 /// What becomes of `conn` now that it can do no more, or has used up its turn.
 fn fate<S: Stream>(conn: &mut Conn<S>, kit: &Kit, budget: usize) -> Verdict {
+    // The peer has reset the connection: no answer can reach it, so none is waited for. One that lingers has shut its
+    // writing side itself.
+    let lingers = matches!(conn.life, Life::Lingering { .. });
+    if conn.ready.contains(Ready::WRITE_CLOSED) && !lingers {
+        return Verdict::Close(CloseReason::Io);
+    }
     match conn.life {
         Life::Lingering { reason, bytes_left } => {
             if conn.has_ended || bytes_left == 0 {
