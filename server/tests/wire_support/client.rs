@@ -71,6 +71,14 @@ impl Client {
         client
     }
 
+    /// As [`Client::hello`], at a server that may be gone at any moment; `None` when it is.
+    pub(crate) fn try_hello(addr: SocketAddr) -> Option<Self> {
+        let mut client = Self::over(TcpStream::connect(addr).ok()?);
+        client.try_send(&hello(OWN_ID)).ok()?;
+        client.try_next()?;
+        Some(client)
+    }
+
     #[track_caller]
     fn say_hello(&mut self) {
         self.send(&hello(OWN_ID));
