@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use pumice::{Config, StoreConfig};
 use pumice_frame_proto::tephra::proto::{ErrorCode, response};
+use tempfile::TempDir;
 
-use support::{TestServer, config};
+use support::{Binary, TestServer, config};
 use wire_support::{
     Answer, Client, append, event, frame, hello, hello_of_version, read, stats, subscribe,
 };
@@ -353,6 +354,59 @@ fn a_frame_that_stays_incomplete_is_closed_and_counted() {
     client.expect_end();
     assert!(started.elapsed() >= timeout);
     assert_eq!(idle.stats().connections_reaped, 1);
+}
+
+/// A process's memory in KiB.
+fn resident_kib(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+    let digits: String = line
+        .expect("a field")
+        .chars()
+        .filter(char::is_ascii_digit)
+        .collect();
+    digits.parse().expect("a number")
+}
+
+#[test]
+fn a_frame_costs_memory_as_its_bytes_come_and_none_when_it_has_been_answered() {
+    const MAX: usize = 16 * 1024 * 1024;
+    let dir = TempDir::new().expect("a temporary directory");
+    let binary = Binary::start_in(dir, &["--workers", "1"]);
+    let mut other = Client::hello(binary.addr());
+    other.stats();
+    let before = resident_kib(binary.pid());
+    // 100 connections announce 16 MiB each.
+    let mut clients: Vec<Client> = (0..100).map(|_| Client::hello(binary.addr())).collect();
+    for client in &mut clients {
+        client.send_bytes(&[&(MAX as u32).to_be_bytes()[..], &[0x08, 0x01]].concat());
+    }
+    other.stats();
+    let grown = resident_kib(binary.pid()).saturating_sub(before);
+    assert!(
+        grown < 100 * 64,
+        "{grown} KiB for frames of which nothing has come"
+    );
+    // Six of them send it but for a byte, all at a time.
+    let whole = padded_stats(1, MAX);
+    let (most, last) = whole.split_at(MAX - 1);
+    for client in &mut clients[..6] {
+        client.send_bytes(&most[2..]);
+    }
+    other.stats();
+    let held = resident_kib(binary.pid()).saturating_sub(before);
+    for client in &mut clients[..6] {
+        client.send_bytes(last);
+        expect_stats(client, 1);
+    }
+    other.stats();
+    let grown = resident_kib(binary.pid()).saturating_sub(before);
+    assert!(held > 100 * 1024);
+    // An allocator keeps some of it, for each worker at most four times the largest piece.
+    assert!(
+        grown < 128 * 1024,
+        "{grown} KiB for connections that are idle, of {held}"
+    );
 }
 
 #[test]
