@@ -159,7 +159,20 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
+    /// Nearly all of them, keys and lengths of names, are of one byte: the rest stays out of line.
+    #[inline]
     fn varint(&mut self) -> Result<u64, WireFault> {
+        match self.rest {
+            [byte @ ..0x80, rest @ ..] => {
+                self.rest = rest;
+                Ok(u64::from(*byte))
+            }
+            _ => self.long_varint(),
+        }
+    }
+
+    #[inline(never)]
+    fn long_varint(&mut self) -> Result<u64, WireFault> {
         let mut value = 0;
         for (index, &byte) in self.rest.iter().take(VARINT_BYTES_MAX).enumerate() {
             // Nine bytes hold 63 bits: of the tenth only the lowest bit is left.
@@ -191,10 +204,10 @@ pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Appends the key of field `number`, which is below 16 in all these messages.
-fn put_key(out: &mut Vec<u8>, number: u8, wire_type: WireType) {
+/// The key of field `number`, which is below 16 in all these messages: one byte.
+fn key(number: u8, wire_type: WireType) -> u8 {
     debug_assert!((1..16).contains(&number));
-    out.push(number << 3 | wire_type as u8);
+    number << 3 | wire_type as u8
 }
 
 /// Bytes that an integer field takes: none for its default, 0.
@@ -211,7 +224,7 @@ pub(super) fn put_uint_field(out: &mut Vec<u8>, number: u8, value: u64) {
 
 /// Appends an integer field that is there even when it is 0.
 pub(super) fn put_present_uint_field(out: &mut Vec<u8>, number: u8, value: u64) {
-    put_key(out, number, WireType::Varint);
+    out.push(key(number, WireType::Varint));
     put_varint(out, value);
 }
 
@@ -221,12 +234,19 @@ pub(super) const fn len_field_len(len: usize) -> usize {
 }
 
 /// Appends the beginning of a field with `len` bytes of content, which is to follow.
+#[inline]
 pub(super) fn put_len_prefix(out: &mut Vec<u8>, number: u8, len: usize) {
-    put_key(out, number, WireType::Len);
-    put_varint(out, len as u64);
+    if len < 0x80 {
+        // Both bytes at once: most names are this short.
+        out.extend_from_slice(&[key(number, WireType::Len), len as u8]);
+    } else {
+        out.push(key(number, WireType::Len));
+        put_varint(out, len as u64);
+    }
 }
 
 /// Appends a string or bytes field, even if it is empty.
+#[inline]
 pub(super) fn put_bytes_field(out: &mut Vec<u8>, number: u8, content: &[u8]) {
     put_len_prefix(out, number, content.len());
     out.extend_from_slice(content);
