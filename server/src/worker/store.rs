@@ -60,6 +60,23 @@ struct Pending {
 pub(crate) struct Stalled {
     append: Append,
     reply: ReplyAs,
+    room: Room,
+}
+
+/// Where an append waits for room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Room {
+    /// In its connection's budget: each of its own answers makes some.
+    Budget,
+    /// In the port: its connection stands in `waiting`.
+    Port,
+}
+
+/// Whether others wait for the port that an append must not overtake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    BehindOthers,
+    Now,
 }
 
 /// What the store has for one connection.
@@ -100,7 +117,10 @@ pub(crate) struct StoreWorker {
     pending: Vec<Option<Pending>>,
     pending_free: Vec<usize>,
     pending_len: usize,
-    /// Connections whose append the port had no room for, in the order in which they came.
+    /// Connections whose append the port had no room for, in the order in which they came. While there are any, no other
+    /// append goes to the port: a busy connection's own answers would let it overtake them for ever.
+    ///
+    /// Invariant: somebody waits only while the port is full, so that an answer is sure to come.
     waiting: VecDeque<Key>,
     done: Vec<(Token, Done)>,
     /// The port was used or has woken the worker since it was last asked.
@@ -194,6 +214,17 @@ pub(super) fn append<S>(
     append: Append,
     reply: ReplyAs,
 ) {
+    submit(conn, key, kit, append, reply, Turn::BehindOthers);
+}
+
+fn submit<S>(
+    conn: &mut Conn<S>,
+    key: Key,
+    kit: &mut Kit,
+    append: Append,
+    reply: ReplyAs,
+    turn: Turn,
+) {
     let counters = &kit.shared.counters[kit.index];
     let Some(store) = &mut kit.store else {
         return;
@@ -207,11 +238,15 @@ pub(super) fn append<S>(
         Protocol::Frames(frames) => frames.session.appends,
         Protocol::Unknown | Protocol::Http(_) => 0,
     };
-    let refused = if in_flight >= budget {
-        // Its own answers will make room.
-        append
+    let (refused, room) = if in_flight >= budget {
+        (append, Room::Budget)
     } else {
-        match store.submit(key, append, reply) {
+        let submitted = if turn == Turn::Now || store.waiting.is_empty() {
+            store.submit(key, append, reply)
+        } else {
+            Err(Full(append))
+        };
+        match submitted {
             Ok(()) => {
                 counters.appends.increment();
                 if let Protocol::Frames(frames) = &mut conn.protocol {
@@ -220,26 +255,31 @@ pub(super) fn append<S>(
                 return;
             }
             Err(Full(append)) => {
-                counters.appends_stalled.increment();
-                store.waiting.push_back(key);
-                append
+                if turn == Turn::BehindOthers {
+                    counters.appends_stalled.increment();
+                    store.waiting.push_back(key);
+                } else {
+                    store.waiting.push_front(key);
+                }
+                (append, Room::Port)
             }
         }
     };
     conn.store.stalled = Some(Box::new(Stalled {
         append: refused,
         reply,
+        room,
     }));
 }
 
 /// Tries again with an append that waited for room.
-fn retry<S>(conn: &mut Conn<S>, key: Key, kit: &mut Kit) {
-    if let Some(stalled) = conn.store.stalled.take() {
-        let Stalled {
-            append: waiting,
-            reply,
-        } = *stalled;
-        append(conn, key, kit, waiting, reply);
+fn retry<S>(conn: &mut Conn<S>, key: Key, kit: &mut Kit, made: Room) {
+    if let Some(stalled) = conn.store.stalled.take_if(|stalled| stalled.room == made) {
+        let turn = match made {
+            Room::Budget => Turn::BehindOthers,
+            Room::Port => Turn::Now,
+        };
+        submit(conn, key, kit, stalled.append, stalled.reply, turn);
     }
 }
 
@@ -311,36 +351,29 @@ impl<P: Platform> Worker<P> {
                 super::routes::answer_dcb_append(conn, &mut self.kit, &done, started)
             }
         }
-        retry(conn, key, &mut self.kit);
+        retry(conn, key, &mut self.kit, Room::Budget);
         self.kit.queue(key, conn);
     }
 
-    /// Serves the connections that waited for room in the port, the longest waiting first.
+    /// Serves the connections that waited for room in the port, the longest waiting first, until it is full again.
     fn retry_waiting(&mut self) {
-        let waiting = self
+        while let Some(key) = self
             .kit
             .store
-            .as_ref()
-            .map_or(0, |store| store.waiting.len());
-        for _ in 0..waiting {
-            let Some(key) = self
-                .kit
-                .store
-                .as_mut()
-                .and_then(|store| store.waiting.pop_front())
-            else {
-                return;
-            };
+            .as_mut()
+            .and_then(|store| store.waiting.pop_front())
+        {
             let Some(conn) = self.pool.get_mut(key) else {
                 continue;
             };
-            retry(conn, key, &mut self.kit);
+            retry(conn, key, &mut self.kit, Room::Port);
             self.kit.queue(key, conn);
-            if conn.store.has_stalled() {
-                // It is the last of the queue now; the port is full again, and the others need not ask.
-                if let Some(store) = &mut self.kit.store {
-                    store.waiting.rotate_right(1);
-                }
+            if self
+                .kit
+                .store
+                .as_ref()
+                .is_some_and(|store| store.waiting.front() == Some(&key))
+            {
                 return;
             }
         }
