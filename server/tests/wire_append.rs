@@ -13,8 +13,8 @@ use pumice_frame_proto::tephra::proto::{AppendCondition, ErrorCode, Event};
 
 use support::{TestServer, config};
 use wire_support::{
-    Answer, Client, PATIENCE, all, append, append_if, event, frame, matching, read, subscribe,
-    unless,
+    Answer, Client, PATIENCE, all, append, append_if, event, frame, matching, read, stats,
+    subscribe, unless,
 };
 
 fn served() -> TestServer {
@@ -258,6 +258,33 @@ fn appends_far_beyond_the_workers_share_of_the_queue_are_all_answered_after_a_ha
     }
     positions.sort_unstable();
     assert!(positions.into_iter().eq(1..=800));
+}
+
+#[test]
+fn a_newcomer_is_served_in_its_turn_while_others_fill_the_queue_all_the_time() {
+    const MANY: u64 = 400;
+    let server = served_with(StoreConfig {
+        queue_capacity: 2,
+        ..StoreConfig::default()
+    });
+    let mut greedy: Vec<Client> = (0..4).map(|_| Client::hello(server.addr())).collect();
+    let mut newcomer = Client::hello(server.addr());
+    for client in &mut greedy {
+        client.send_all((1..=MANY).map(|id| append(id, tagged("a:1"))));
+        client.expect();
+    }
+    newcomer.send_all([stats(1), append(2, tagged("a:1"))]);
+    let (mut tip, mut position) = (None, None);
+    while tip.is_none() || position.is_none() {
+        match newcomer.expect() {
+            (1, Answer::Stats(stats)) => tip = Some(stats.event_count),
+            (2, Answer::Appended { first, .. }) => position = Some(first),
+            other => panic!("unexpected: {other:?}"),
+        }
+    }
+    let (tip, position) = tip.zip(position).expect("both are there");
+    assert!(tip < 3 * MANY, "it came too late to wait");
+    assert!(position < tip + 50, "{} were before it", position - tip);
 }
 
 /// Takes `count` acknowledgements; the position of each request's event.

@@ -309,7 +309,7 @@ fn after_a_half_close_every_read_ends_before_the_connection() {
                     assert_eq!(next[&id], 32);
                     ended += 1;
                 }
-                (6, Answer::Other(_)) => {}
+                (6, Answer::Stats(_)) => {}
                 other => panic!("unexpected: {other:?}"),
             }
         }
@@ -360,7 +360,7 @@ fn a_small_answer_overtakes_the_bulk_of_a_read() {
     let mut small = 0;
     while small < 2 {
         match client.expect() {
-            (90, Answer::Appended { .. }) | (91, Answer::Other(_)) => small += 1,
+            (90, Answer::Appended { .. }) | (91, Answer::Stats(_)) => small += 1,
             (1..=10, Answer::Events(_) | Answer::ReadEnd { .. }) => {}
             other => panic!("unexpected: {other:?}"),
         }

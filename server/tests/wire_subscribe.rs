@@ -279,7 +279,7 @@ fn a_request_that_came_while_the_outbox_was_full_is_answered_when_it_is_empty() 
                     assert_eq!(watermark, position);
                     is_given = true;
                 }
-                (2, Answer::Other(_)) => is_answered = true,
+                (2, Answer::Stats(_)) => is_answered = true,
                 other => panic!("unexpected: {other:?}"),
             }
         }

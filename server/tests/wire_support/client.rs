@@ -250,10 +250,7 @@ impl Client {
     pub(crate) fn stats(&mut self) -> StatsResponse {
         self.send(&stats(OWN_ID));
         match self.expect() {
-            (OWN_ID, Answer::Other(kind)) => match *kind {
-                response::Kind::Stats(stats) => stats,
-                other => panic!("not stats: {other:?}"),
-            },
+            (OWN_ID, Answer::Stats(stats)) => stats,
             other => panic!("not stats: {other:?}"),
         }
     }

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use pumice_frame_proto::tephra::proto::{
     AppendCondition, AppendRequest, CancelRequest, ErrorResponse, Event, Hello, Query, QueryItem,
-    ReadRequest, Request, Response, StatsRequest, SubscribeRequest, request, response,
+    ReadRequest, Request, Response, StatsRequest, StatsResponse, SubscribeRequest, request,
+    response,
 };
 
 pub(crate) use client::{Client, frame};
@@ -137,6 +138,7 @@ pub(crate) enum Answer {
     ReadEnd { watermark: u64 },
     CaughtUp { watermark: u64 },
     Error(ErrorResponse),
+    Stats(StatsResponse),
     Other(Box<response::Kind>),
 }
 
@@ -161,6 +163,7 @@ pub(crate) fn answer(response: Response) -> (u64, Answer) {
             watermark: edge.watermark,
         },
         response::Kind::Error(error) => Answer::Error(error),
+        response::Kind::Stats(stats) => Answer::Stats(stats),
         other => Answer::Other(Box::new(other)),
     };
     (response.request_id, answer)
