@@ -374,6 +374,27 @@ fn a_small_answer_overtakes_the_bulk_of_a_read() {
 }
 
 #[test]
+fn a_small_read_behind_large_ones_has_its_turn() {
+    let server = served();
+    let mut client = Client::with_small_window(server.addr());
+    fill_bulk(&mut client, 64);
+    // More of them than portions fit on the way, and all of them without an end for long.
+    client.send_all((1..=8).map(|id| match id {
+        1..=4 => read(id, 0),
+        _ => subscribe(id, all(), 0),
+    }));
+    client.send(&read_of(9, all(), 7, Some(1), false));
+    loop {
+        match client.expect() {
+            (9, Answer::Events(events)) => assert_eq!(events[0].0, 8),
+            (9, Answer::ReadEnd { .. }) => break,
+            (1..=8, Answer::Events(_)) => {}
+            other => panic!("one of the others was done first: {other:?}"),
+        }
+    }
+}
+
+#[test]
 fn a_cancelled_read_stops_and_leaves_the_connection_as_it_was() {
     let server = served();
     let mut client = Client::with_small_window(server.addr());
