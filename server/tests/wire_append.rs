@@ -283,7 +283,6 @@ fn a_newcomer_is_served_in_its_turn_while_others_fill_the_queue_all_the_time() {
         }
     }
     let (tip, position) = tip.zip(position).expect("both are there");
-    assert!(tip < 3 * MANY, "it came too late to wait");
     assert!(position < tip + 50, "{} were before it", position - tip);
 }
 
