@@ -83,3 +83,21 @@ proptest! {
         prop_assert_eq!(received, sent);
     }
 }
+
+#[test]
+fn error_codes_have_their_numbers() {
+    for (ours, theirs) in [
+        (ErrorCode::Unspecified, pb::ErrorCode::Unspecified),
+        (ErrorCode::Conflict, pb::ErrorCode::Conflict),
+        (ErrorCode::AfterBeyondTip, pb::ErrorCode::AfterBeyondTip),
+        (ErrorCode::Empty, pb::ErrorCode::Empty),
+        (ErrorCode::TooLarge, pb::ErrorCode::TooLarge),
+        (ErrorCode::BadRequest, pb::ErrorCode::BadRequest),
+        (ErrorCode::Internal, pb::ErrorCode::Internal),
+        (ErrorCode::Shutdown, pb::ErrorCode::Shutdown),
+        (ErrorCode::Unauthenticated, pb::ErrorCode::Unauthenticated),
+        (ErrorCode::AlreadyExists, pb::ErrorCode::AlreadyExists),
+    ] {
+        assert_eq!(ours as i32, i32::from(theirs), "{ours:?}");
+    }
+}
